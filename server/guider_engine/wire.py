@@ -1,0 +1,322 @@
+"""What the engine and the language server say to each other; the only module both sides import.
+
+Standard library only, no NumPy, importable by every supported Python. All values are immutable and
+JSON-able: non-finite numbers travel as ``None``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+PROTOCOL = 1
+"""Raised whenever a message changes its meaning; both sides compare it in `Hello`."""
+
+Formula = Literal["tarantula", "ochiai", "dstar", "op2", "barinel"]
+FORMULAS: tuple[Formula, ...] = ("tarantula", "ochiai", "dstar", "op2", "barinel")
+Aggregation = Literal["mean-gini", "mean"]
+AGGREGATIONS: tuple[Aggregation, ...] = ("mean-gini", "mean")
+Task = Literal["classification", "regression"]
+TaskChoice = Literal["auto", "classification", "regression"]
+TASK_CHOICES: tuple[TaskChoice, ...] = ("auto", "classification", "regression")
+Outcome = Literal["ranking", "no-failure-signal"]
+Stage = Literal["import", "model", "tests", "trace", "spectrum", "statistics"]
+FailureKind = Literal["input", "environment", "engine", "cancelled"]
+
+LayerPath = tuple[int, ...]
+"""Where a layer sits: ``(3,)`` is ``model.layers[3]``, ``(3, 0)`` the first layer inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLayer:
+    """One layer of a trained model, as the mapper needs to know it."""
+
+    path: LayerPath
+    name: str
+    class_name: str
+    builtin: bool
+    """Whether the class is Keras' own (False: defined by the program or a third package)."""
+    config: Mapping[str, Any]
+    """``layer.get_config()`` reduced to JSON scalars, lists and nested ``class_name`` strings."""
+    parameters: int
+    output_shape: tuple[int | None, ...] | None
+    """Shape with the batch axis as ``None``; ``None`` where it is not one known tensor."""
+    activation: str | None = None
+    inner: tuple[ModelLayer, ...] = ()
+    """Layers of a nested model or of a composite layer that is not Keras' own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A loaded model without its weights."""
+
+    name: str
+    class_name: str
+    layers: tuple[ModelLayer, ...]
+    loss: str | None
+    from_logits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many tests there were, and what the oracle said of them."""
+
+    total: int
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailingTest:
+    """A failing test worth looking at (the most confidently wrong ones first)."""
+
+    index: int
+    expected: str
+    actual: str
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationStatistics:
+    """Activation of one neuron on the tests of one outcome (pass or fail); ``tests`` of them were read."""
+
+    tests: int
+    mean: float | None
+    std: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NeuronScore:
+    """One neuron: its hit spectrum (test counts), suspiciousness and activation."""
+
+    position: tuple[int, ...]
+    """Index in the layer's output without the batch axis, e.g. ``(7,)`` or ``(row, column, channel)``."""
+    suspiciousness: float
+    a_ef: int
+    a_ep: int
+    a_nf: int
+    a_np: int
+    weighted_ef: float
+    weighted_ep: float
+    passing: ActivationStatistics
+    failing: ActivationStatistics
+    minimum: float | None
+    maximum: float | None
+    condition: Literal["", "dead", "saturated", "constant"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerScore:
+    """One layer of the ranking. ``suspiciousness`` and ``rank`` are ``None`` when nothing was ranked."""
+
+    path: LayerPath
+    suspiciousness: float | None
+    rank: int | None
+    """1 is the most suspicious; tied layers share the best rank of their group."""
+    tied: bool
+    neurons: int
+    """Scalars in one sample's output of the layer."""
+    sampled: int
+    """Neurons whose spectrum was kept (with the repetitions of sampling with replacement)."""
+    suspicious: int
+    """Of ``sampled``: active on a larger share of the failing than of the passing tests."""
+    dead: int
+    saturated: int
+    non_finite: int
+    """Of ``sampled``: with a NaN or an infinity on a test that was read for the statistics."""
+    top: tuple[NeuronScore, ...]
+    inner: tuple[LayerScore, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the reader of a result has to know; ``code`` is stable."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Files and options of one localization. Paths are absolute."""
+
+    model: str
+    test_data: tuple[str, ...]
+    """One ``.npz``; two ``.npy`` (inputs, labels); or one ``module:function``."""
+    root: str
+    """Folder of the project: importable while ``module:function`` is resolved, and the working directory."""
+    formula: Formula = "ochiai"
+    aggregation: Aggregation = "mean-gini"
+    weighted: bool = True
+    threshold: float = 0.1
+    neurons_per_layer: int | None = 200
+    """``None`` keeps every neuron."""
+    seed: int = 7
+    task: TaskChoice = "auto"
+    safe_mode: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Localization:
+    """The whole result of one localization."""
+
+    method: Literal["guider"]
+    inputs: Inputs
+    outcome: Outcome
+    task: Task
+    task_reason: str
+    tests: Counts
+    model: ModelSummary
+    layers: tuple[LayerScore, ...]
+    """In model order, one for each entry of ``model.layers``."""
+    examples: tuple[FailingTest, ...]
+    notices: tuple[Notice, ...]
+    timings: Mapping[str, float]
+    """Seconds by stage."""
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """First message of an engine, sent before anything slow is imported."""
+
+    protocol: int
+    pid: int
+    python: str
+    executable: str
+    packages: Mapping[str, str]
+    """Installed versions of keras, tensorflow, numpy and the like, by distribution name; absent: not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a request is; ``fraction`` is ``None`` where the length is unknown."""
+
+    request: int
+    stage: Stage
+    message: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request gave no result: found, expected, what to do. ``detail`` is for the log (a traceback)."""
+
+    kind: FailureKind
+    code: str
+    message: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Answer to a request that failed."""
+
+    request: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Localized:
+    """Answer to `Localize`."""
+
+    request: int
+    localization: Localization
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """Answer to `Inspect`."""
+
+    request: int
+    model: ModelSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Localize:
+    """Ask for a localization."""
+
+    request: int
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Ask for the layers of a model, without tests."""
+
+    request: int
+    model: str
+    root: str
+    safe_mode: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Ask to stop the request of that number; it is answered by `Failed` of kind ``cancelled``."""
+
+    request: int
+
+
+Message = Hello | Progress | Failed | Localized | Inspected | Localize | Inspect | Cancel
+
+_MESSAGES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Message)}
+
+T = TypeVar("T")
+
+
+def encode(message: Message) -> bytes:
+    """One line of JSON, without its newline.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    body = {"message": type(message).__name__, **dataclasses.asdict(message)}
+    return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+
+
+def decode(line: bytes) -> Message:
+    """The message of one line.
+
+    Raises:
+        ValueError: the line is not a message of this protocol.
+    """
+    try:
+        body = json.loads(line)
+        kind = _MESSAGES[body.pop("message")]
+        message: Message = structure(body, kind)
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"not a message of protocol {PROTOCOL}: {line[:80]!r}") from error
+    return message
+
+
+def structure(value: Any, kind: type[T]) -> T:
+    """Build ``kind`` from JSON data: dataclasses, tuples, mappings, optionals and scalars.
+
+    Raises:
+        TypeError, KeyError: the data does not have that form.
+    """
+    return typing.cast(T, _structure(value, kind))
+
+
+def _structure(value: Any, kind: Any) -> Any:
+    origin = typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        known = {f.name for f in dataclasses.fields(kind)}
+        return typing.cast(Any, kind)(**{k: _structure(v, hints[k]) for k, v in value.items() if k in known})
+    if origin in (typing.Union, types.UnionType):
+        choices = [c for c in typing.get_args(kind) if c is not type(None)]
+        return None if value is None else _structure(value, choices[0])
+    if origin is tuple:
+        args = typing.get_args(kind)
+        return tuple(_structure(v, args[0]) for v in value)
+    if origin in (dict, Mapping):
+        return dict(value)
+    if kind is float and isinstance(value, int):
+        return float(value)
+    return value

@@ -1,0 +1,1 @@
+"""The client of the engine process, and what decides when it runs."""

@@ -1,0 +1,1 @@
+"""From layer sites and a model's layers to pairs of them, each with its reason. Pure."""

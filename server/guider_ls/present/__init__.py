@@ -1,0 +1,1 @@
+"""From a report to what people and machines read: text, JSON, SARIF, lenses, diagnostics, hovers. Pure."""

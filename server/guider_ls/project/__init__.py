@@ -1,0 +1,1 @@
+"""What the project says: settings, targets (program, model, test set) and the interpreter."""
