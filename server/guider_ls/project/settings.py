@@ -6,14 +6,35 @@ under ``guider.`` (``guider.neuronsPerLayer``).
 
 from __future__ import annotations
 
-from typing import Literal
+import difflib
+import importlib
+import json
+import math
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
 
 import attrs
 
-from guider_engine.wire import Aggregation, Formula, TaskChoice
+from guider_engine.wire import AGGREGATIONS, FORMULAS, TASK_CHOICES, Aggregation, Formula, TaskChoice
+
+tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 RunWhen = Literal["onSave", "onModelChange", "manual"]
 Severity = Literal["error", "warning", "information", "hint"]
+
+
+@attrs.frozen(slots=True)
+class TargetSettings:
+    """One of several targets of a project, an entry of ``[[tool.guider.targets]]``."""
+
+    name: str = ""
+    program: str = ""
+    model: str = ""
+    test_data: tuple[str, ...] = ()
 
 
 @attrs.frozen(slots=True)
@@ -22,7 +43,7 @@ class Settings:
 
     enable: bool = True
     interpreter: tuple[str, ...] = ()
-    """Command of the Python that has the project's TensorFlow; empty: found (see ``project/interpreter.py``)."""
+    """Command of the Python that has the project's TensorFlow; empty: see ``project/interpreter.py``."""
     run: RunWhen = "onSave"
     program: str = ""
     model: str = ""
@@ -42,3 +63,241 @@ class Settings:
     diagnostics_severity: Severity = "information"
     code_lens: bool = True
     hover: bool = True
+    targets: tuple[TargetSettings, ...] = ()
+    """Several programs with a model and a test set each; only ``[tool.guider]`` can name them."""
+
+
+@attrs.frozen(slots=True)
+class Problem:
+    """A setting that cannot be used; the others are used all the same."""
+
+    key: str
+    """As the user wrote it."""
+    message: str
+    """The value found, what was expected and the value used instead."""
+    origin: str = ""
+    """Where it is written, for people; empty: where the caller got the values from."""
+
+
+def from_mapping(
+    values: Mapping[str, Any], base: Settings = Settings()
+) -> tuple[Settings, tuple[Problem, ...]]:
+    """Put ``values`` over ``base``; a value that cannot be used is a `Problem` and leaves that of ``base``.
+
+    Keys are in snake or camel case, nested (``{"diagnostics": {"top": 2}}``) or flat. ``None`` means "not
+    said", except for ``neurons_per_layer``, where it keeps every neuron. Keys that only an editor's client
+    reads are passed over.
+    """
+    changes: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for key, value in _flat(values):
+        name = snake(key)
+        if name.partition("_")[0] in _CLIENT_ONLY_GROUPS or name in _CLIENT_ONLY:
+            continue
+        if name == "targets":
+            changes["targets"], found = _targets(value)
+            problems += found
+            continue
+        reader = _READERS.get(name)
+        if reader is None:
+            problems.append(Problem(key, _unknown(key, _READERS)))
+        elif value is not None or name == "neurons_per_layer":
+            try:
+                changes[name] = reader.read(value)
+            except ValueError:
+                kept = _shown(getattr(base, name))
+                problems.append(
+                    Problem(key, f"found {_shown(value)}, expected {reader.expected}; {kept} is used")
+                )
+    return attrs.evolve(base, **_shared_with_targets(changes)), tuple(problems)
+
+
+def of_project(root: Path, base: Settings = Settings()) -> tuple[Settings, tuple[Problem, ...]]:
+    """Put ``[tool.guider]`` of ``root/pyproject.toml``, where there is one, over ``base``."""
+    path = root / "pyproject.toml"
+    origin = "pyproject.toml [tool.guider]"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return base, ()
+    except (OSError, ValueError) as error:  # a TOMLDecodeError and a UnicodeDecodeError are ValueErrors
+        message = f"{path} cannot be read ({error}); its settings are not used"
+        return base, (Problem("pyproject.toml", message, "pyproject.toml"),)
+    tool = document.get("tool", {})
+    table = tool.get("guider", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        message = f"found {_shown(table)}, expected a table [tool.guider]; it is not used"
+        return base, (Problem("tool.guider", message, "pyproject.toml"),)
+    settings, problems = from_mapping(table, base)
+    return settings, tuple(attrs.evolve(p, origin=origin) for p in problems)
+
+
+def snake(key: str) -> str:
+    """The name in `Settings` for a key in camel, snake, dashed or dotted spelling."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key.replace(".", "_").replace("-", "_")).lower()
+
+
+def camel(name: str) -> str:
+    """The editor's spelling of a name of `Settings` (``diagnostics.top``, ``neuronsPerLayer``)."""
+    group, _, rest = name.partition("_")
+    if group in _GROUPS:
+        return f"{group}.{camel(rest)}"
+    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+
+
+_GROUPS = frozenset({"diagnostics"})
+_CLIENT_ONLY_GROUPS = frozenset({"server", "trace"})
+_CLIENT_ONLY = frozenset({"editor_interpreter"})
+
+
+@attrs.frozen(slots=True)
+class _Reader:
+    expected: str
+    read: Callable[[Any], Any]
+    """Raises ValueError when the value is not what is expected."""
+
+
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if snake(key) in _GROUPS | _CLIENT_ONLY_GROUPS and isinstance(value, Mapping):
+            yield from ((f"{key}.{inner}", v) for inner, v in value.items())
+        else:
+            yield key, value
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    spell = camel if "." in key or key != key.lower() else str
+    names = sorted(known)
+    near = difflib.get_close_matches(snake(key), names, n=1)
+    if near:
+        return f"no such setting, so it is not used; did you mean {spell(near[0])}?"
+    return f"no such setting, so it is not used; there are {', '.join(map(spell, names))}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        value = list(value)
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise ValueError
+
+
+def _flag(value: Any) -> bool:
+    _require(isinstance(value, bool))
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    _require(isinstance(value, str))
+    return str(value)
+
+
+def _integer(value: Any, low: int, high: float = math.inf) -> int:
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    _require(whole and not isinstance(value, bool) and low <= value <= high)
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    _require(isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value))
+    return float(value)
+
+
+def _words(value: Any, most: int | None = None) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    _require(isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items))
+    words = tuple(items) if any(items) else ()  # the editor's way to say "nothing" is an empty string
+    _require(all(words) and (most is None or len(words) <= most))
+    return words
+
+
+def _choice(choices: tuple[str, ...]) -> _Reader:
+    def read(value: Any) -> str:
+        _require(isinstance(value, str) and value in choices)
+        return str(value)
+
+    return _Reader("one of " + ", ".join(choices), read)
+
+
+_FLAG = _Reader("true or false", _flag)
+_NUMBER = _Reader("a finite number", _number)
+_FILE = _Reader("a path (a string)", _text)
+_TEST_DATA = _Reader(
+    'an .npz file, a pair of .npy files or "module:function" (a string, or a list of one or two)',
+    lambda value: _words(value, most=2),
+)
+_READERS: dict[str, _Reader] = {
+    "enable": _FLAG,
+    "interpreter": _Reader("a path or a command as a list of strings", _words),
+    "run": _choice(typing.get_args(RunWhen)),
+    "program": _FILE,
+    "model": _FILE,
+    "test_data": _TEST_DATA,
+    "formula": _choice(FORMULAS),
+    "aggregation": _choice(AGGREGATIONS),
+    "weighted": _FLAG,
+    "threshold": _NUMBER,
+    "neurons_per_layer": _Reader(
+        'a whole number from 1, or "all"',
+        lambda value: None if value in (None, "all") else _integer(value, 1),
+    ),
+    "seed": _Reader("a whole number from 0 to 4294967295", lambda value: _integer(value, 0, 2**32 - 1)),
+    "task": _choice(TASK_CHOICES),
+    "safe_mode": _FLAG,
+    "diagnostics_top": _Reader("a whole number from 0", lambda value: _integer(value, 0)),
+    "diagnostics_minimum": _NUMBER,
+    "diagnostics_severity": _choice(typing.get_args(Severity)),
+    "code_lens": _FLAG,
+    "hover": _FLAG,
+}
+_TARGET_READERS = {
+    "name": _Reader("a string", _text),
+    "program": _FILE,
+    "model": _FILE,
+    "test_data": _TEST_DATA,
+}
+
+
+def _targets(value: Any) -> tuple[tuple[TargetSettings, ...], list[Problem]]:
+    if not isinstance(value, (list, tuple)):
+        return (), [Problem("targets", f"found {_shown(value)}, expected a list of tables; it is not used")]
+    targets: list[TargetSettings] = []
+    problems: list[Problem] = []
+    for number, table in enumerate(value):
+        place = f"targets[{number}]"
+        if not isinstance(table, Mapping):
+            problems.append(Problem(place, f"found {_shown(table)}, expected a table; it is not used"))
+            continue
+        changes: dict[str, Any] = {}
+        for key, item in table.items():
+            reader = _TARGET_READERS.get(snake(key))
+            if reader is None:
+                problems.append(Problem(f"{place}.{key}", _unknown(key, _TARGET_READERS)))
+                continue
+            try:
+                changes[snake(key)] = reader.read(item)
+            except ValueError:
+                message = f"found {_shown(item)}, expected {reader.expected}; it is not used"
+                problems.append(Problem(f"{place}.{key}", message))
+        targets.append(TargetSettings(**changes))
+    return tuple(targets), problems
+
+
+def _shared_with_targets(changes: dict[str, Any]) -> dict[str, Any]:
+    """Beside targets, a model or test set without a program is meant for every target that names none."""
+    if not changes.get("targets") or changes.get("program"):
+        return changes
+    shared = {key: changes[key] for key in ("model", "test_data") if changes.get(key)}
+    rest = {key: value for key, value in changes.items() if key not in shared}
+    rest["targets"] = tuple(
+        attrs.evolve(target, **{key: value for key, value in shared.items() if not getattr(target, key)})
+        for target in changes["targets"]
+    )
+    return rest

@@ -1,0 +1,74 @@
+"""The files that a program says it writes, as far as they exist: the models and test sets to choose from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import attrs
+
+from guider_ls.source.sites import Artifact
+
+_LABELS = frozenset({"y", "label", "labels", "target", "targets"})
+_INPUTS = frozenset({"x", "data", "feature", "features", "image", "images", "input", "inputs"})
+
+
+@attrs.frozen(slots=True)
+class Candidate:
+    """One model, or one test set (which may be two files, inputs before labels)."""
+
+    paths: tuple[Path, ...]
+    artifact: Artifact
+    """What in the program says so."""
+
+
+def absolute(path: Path) -> Path:
+    """The path from the file system's root, symbolic links left as the user knows them."""
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow the links
+
+
+def models(artifacts: Iterable[Artifact], folders: Sequence[Path]) -> tuple[Candidate, ...]:
+    """The models that exist in one of the folders, relative to which the program may have written them."""
+    return _distinct(
+        Candidate((path,), artifact)
+        for artifact in artifacts
+        if artifact.kind == "model"
+        for path in _places(artifact, folders)
+    )
+
+
+def test_sets(artifacts: Iterable[Artifact], folders: Sequence[Path]) -> tuple[Candidate, ...]:
+    """The ``.npz`` files, and the ``.npy`` files that make a pair by their names (``x_test``, ``y_test``)."""
+    files = [(path, a) for a in artifacts if a.kind == "tests" for path in _places(a, folders)]
+    labels = {_subject(path): path for path, _ in files if _is_array(path) and _words(path) & _LABELS}
+    found = []
+    for path, artifact in files:
+        if not _is_array(path):
+            found.append(Candidate((path,), artifact))
+        elif not _words(path) & _LABELS and _subject(path) in labels:
+            found.append(Candidate((path, labels[_subject(path)]), artifact))
+    return _distinct(found)
+
+
+def _distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    return tuple({candidate.paths: candidate for candidate in candidates}.values())
+
+
+def _places(artifact: Artifact, folders: Sequence[Path]) -> list[Path]:
+    paths = dict.fromkeys(absolute(folder / Path(artifact.path).expanduser()) for folder in folders)
+    return [path for path in paths if path.exists()]
+
+
+def _is_array(path: Path) -> bool:
+    return path.suffix == ".npy"
+
+
+def _words(path: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]+|\d+", path.stem.lower()))
+
+
+def _subject(path: Path) -> tuple[Path, frozenset[str]]:
+    """What both arrays of a test set share: folder and name, without the word for their part in it."""
+    return path.parent, _words(path) - _LABELS - _INPUTS

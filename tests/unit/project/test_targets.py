@@ -1,0 +1,202 @@
+from pathlib import Path
+
+import pytest
+
+from guider_ls.errors import GuiderError, InputError, UsageError
+from guider_ls.project.settings import Settings, TargetSettings, tomllib
+from guider_ls.project.targets import find_target, for_program, is_function, project_root, to_inputs
+from guider_ls.source.sites import Artifact, SourceMap, Span
+
+
+def source(*paths: str) -> SourceMap:
+    """A program that writes these files, one a line."""
+    return SourceMap(
+        (),
+        tuple(
+            Artifact(Span(n, 0, n, 1), "tests" if path.endswith((".npz", ".npy")) else "model", path)
+            for n, path in enumerate(paths)
+        ),
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "un projet à moi"
+    folder.mkdir()
+    return folder
+
+
+def touch(root: Path, *paths: str) -> Path:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    return root / paths[0]
+
+
+def refused(root: Path, settings: Settings, written: SourceMap, program: str = "train.py") -> GuiderError:
+    with pytest.raises(GuiderError) as caught:
+        find_target(root / program, root, settings, written)
+    return caught.value
+
+
+def test_the_project_root_is_the_nearest_marked_parent(root: Path) -> None:
+    program = touch(root, "src/deep/train.py")
+    assert project_root(program) in (program.parent, *program.parents)
+    touch(root, "pyproject.toml")
+    assert project_root(program) == root
+    (root / "src" / ".git").mkdir()
+    assert project_root(program) == root / "src"
+
+
+def test_settings_name_files_from_the_root(root: Path) -> None:
+    program = touch(root, "src/train.py", "out/m.keras", "t.npz")
+    settings = Settings(model="out/m.keras", test_data=("t.npz",))
+    target = find_target(program, root, settings, source("other.keras"))
+    assert (target.program, target.model) == (program, root / "out/m.keras")
+    assert target.test_data == (str(root / "t.npz"),)
+    assert target.source == "model: settings; test set: settings"
+
+
+def test_the_settings_program_is_taken_where_none_is_given(root: Path) -> None:
+    touch(root, "src/train.py", "m.keras", "t.npz")
+    settings = Settings(program="src/train.py", model="m.keras", test_data=("t.npz",))
+    assert find_target(None, root, settings, None).program == root / "src/train.py"
+
+
+def test_a_function_is_no_file(root: Path) -> None:
+    touch(root, "m.keras")
+    target = find_target(None, root, Settings(model="m.keras", test_data=("package.data:load",)), None)
+    assert target.test_data == ("package.data:load",)
+    assert not is_function("C:\\data\\test.npz")
+
+
+def test_the_program_says_where_its_files_are(root: Path) -> None:
+    program = touch(root, "src/train.py", "src/m.keras", "t.npz")
+    target = find_target(program, root, Settings(), source("m.keras", "t.npz"))
+    assert (target.model, target.test_data) == (root / "src/m.keras", (str(root / "t.npz"),))
+    assert target.source == "model: train.py, line 1; test set: train.py, line 2"
+
+
+def test_one_may_be_set_and_the_other_written(root: Path) -> None:
+    program = touch(root, "train.py", "m.keras", "mine.npz", "t.npz")
+    target = find_target(program, root, Settings(test_data=("mine.npz",)), source("m.keras", "t.npz"))
+    assert target.test_data == (str(root / "mine.npz"),)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels"),
+    [("x_test.npy", "y_test.npy"), ("test_images.npy", "test_labels.npy"), ("data.npy", "target.npy")],
+)
+def test_arrays_make_a_pair_by_their_names(root: Path, inputs: str, labels: str) -> None:
+    program = touch(root, "train.py", "m.keras", labels, inputs)
+    target = find_target(program, root, Settings(), source("m.keras", labels, inputs))
+    assert target.test_data == (str(root / inputs), str(root / labels))
+
+
+def test_the_same_file_written_twice_is_one(root: Path) -> None:
+    program = touch(root, "train.py", "m.keras", "t.npz")
+    written = source("m.keras", "./m.keras", str(root / "m.keras"), "t.npz")
+    assert find_target(program, root, Settings(), written).model == root / "m.keras"
+
+
+def test_several_models_are_not_guessed_among(root: Path) -> None:
+    touch(root, "train.py", "best.keras", "last.keras", "t.npz")
+    error = refused(root, Settings(), source("best.keras", "last.keras", "t.npz"))
+    assert (type(error), error.code) == (InputError, "target-ambiguous")
+    assert "best.keras (train.py, line 1)" in error.message
+    assert "last.keras (train.py, line 2)" in error.message
+    assert written_lines(error) == {"program": "train.py", "model": "best.keras"}
+
+
+def test_several_test_sets_are_not_guessed_among(root: Path) -> None:
+    names = ("x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy")
+    touch(root, "train.py", "m.keras", *names)
+    error = refused(root, Settings(), source("m.keras", *names))
+    assert error.code == "target-ambiguous"
+    assert written_lines(error)["test_data"] == ["x_train.npy", "y_train.npy"]
+
+
+def written_lines(error: GuiderError) -> dict[str, object]:
+    """The lines that a message proposes for pyproject.toml, read as TOML."""
+    table = error.message[error.message.index("  [tool.guider]") :]
+    values: dict[str, object] = tomllib.loads(table)["tool"]["guider"]
+    return values
+
+
+def test_nothing_written_says_how_to_name_one(root: Path) -> None:
+    touch(root, "train.py")
+    error = refused(root, Settings(), source())
+    assert error.code == "target-missing"
+    for word in ("--model", "guider.model", "pyproject.toml", "model.save("):
+        assert word in error.message
+    assert written_lines(error) == {"program": "train.py", "model": "model.keras"}
+
+
+def test_a_program_that_was_not_run_yet(root: Path) -> None:
+    touch(root, "train.py", "m.keras")
+    error = refused(root, Settings(), source("m.keras", "out/t.npz"))
+    assert error.code == "target-missing"
+    assert "out/t.npz (train.py, line 2)" in error.message
+    assert "--test-data" in error.message
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "near"),
+    [
+        (Settings(model="modle.keras", test_data=("t.npz",)), "model-missing", "model.h5, model.keras"),
+        (Settings(model="nowhere/m.keras", test_data=("t.npz",)), "model-missing", "Nor does its folder"),
+        (Settings(model="model.keras", test_data=("test.npz",)), "test-data-missing", "t.npz"),
+        (Settings(model="model.keras", test_data=("x.csv",)), "test-data-missing", "No .csv file"),
+    ],
+)
+def test_a_missing_file_names_what_is_near(root: Path, settings: Settings, code: str, near: str) -> None:
+    touch(root, "train.py", "model.keras", "model.h5", "t.npz")
+    error = refused(root, settings, source())
+    assert (type(error), error.code) == (InputError, code)
+    assert near in error.message
+
+
+TWO = Settings(
+    targets=(
+        TargetSettings("one", "a.py", "a.keras", ("a.npz",)),
+        TargetSettings("two", "b.py", "b.keras", ("b.npz",)),
+    )
+)
+
+
+def test_the_program_picks_its_target(root: Path) -> None:
+    touch(root, "a.py", "a.keras", "a.npz", "b.py", "b.keras", "b.npz")
+    assert find_target(root / "b.py", root, TWO, None).model == root / "b.keras"
+    assert find_target(root / "a.py", root, TWO, None).model == root / "a.keras"
+
+
+def test_a_target_is_taken_by_its_name(root: Path) -> None:
+    chosen = for_program(TWO, None, root, "two")
+    assert (chosen.program, chosen.model, chosen.test_data) == ("b.py", "b.keras", ("b.npz",))
+    with pytest.raises(UsageError, match="one, two") as caught:
+        for_program(TWO, None, root, "three")
+    assert caught.value.code == "target-unknown"
+
+
+def test_several_targets_and_no_program_are_ambiguous(root: Path) -> None:
+    with pytest.raises(InputError, match="one, two") as caught:
+        for_program(TWO, None, root)
+    assert caught.value.code == "target-ambiguous"
+
+
+def test_what_is_set_for_another_program_is_not_taken(root: Path) -> None:
+    touch(root, "train.py", "other.py", "m.keras", "t.npz")
+    settings = Settings(program="train.py", model="m.keras", test_data=("t.npz",))
+    assert find_target(root / "train.py", root, settings, source()).model == root / "m.keras"
+    assert refused(root, settings, source(), "other.py").code == "target-missing"
+
+
+def test_the_engine_gets_absolute_paths(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(root, "train.py", "m.keras", "x.npy", "y.npy")
+    monkeypatch.chdir(root)
+    settings = Settings(model="m.keras", test_data=("x.npy", "y.npy"), seed=3, neurons_per_layer=None)
+    inputs = to_inputs(find_target(Path("train.py"), Path(), settings, None), settings)
+    assert inputs.root == str(root)
+    assert inputs.model == str(root / "m.keras")
+    assert inputs.test_data == (str(root / "x.npy"), str(root / "y.npy"))
+    assert (inputs.seed, inputs.neurons_per_layer) == (3, None)
