@@ -146,6 +146,7 @@ class Inputs:
     """Files and options of one localization. Paths are absolute."""
 
     model: str
+    """A ``.keras`` or ``.h5`` file, or ``module:function`` returning a model."""
     test_data: tuple[str, ...]
     """One ``.npz``; two ``.npy`` (inputs, labels); or one ``module:function``."""
     root: str
@@ -171,6 +172,8 @@ class Localization:
     task: Task
     task_reason: str
     tests: Counts
+    tests_read: str
+    """What the test data were, for people: file, names, shapes and types."""
     model: ModelSummary
     layers: tuple[LayerScore, ...]
     """In model order, one for each entry of ``model.layers``."""

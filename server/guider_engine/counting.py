@@ -1,0 +1,93 @@
+"""One streaming pass of the tests through the model, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import unusable
+from .fit import describe_label, fit_inputs, label_notices, output_units
+from .load.tests import TestSet
+from .oracle import choose_link, choose_task, classification, regression
+from .request import Check, Report, Timer
+from .spectrum.batches import batch_size
+from .spectrum.hits import Hits, count_hits, make_step
+from .spectrum.statistics import LayerStatistics, measure
+from .spectrum.taps import taps_of
+from .wire import Inputs, LayerPath, ModelLayer, ModelSummary, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A hit spectrum and what it was counted from."""
+
+    key: Hashable
+    task: Task
+    task_reason: str
+    tests_read: str
+    hits: Hits
+    statistics: dict[LayerPath, LayerStatistics]
+    expected: tuple[str, ...]
+    """Labels of ``hits.worst``, for people."""
+    notices: tuple[tuple[str, str], ...]
+
+
+def count(
+    key: Hashable,
+    model: Any,
+    summary: ModelSummary,
+    inputs: Inputs,
+    tests: TestSet,
+    report: Report,
+    check: Check,
+    timer: Timer,
+) -> Counted:
+    """Stream the tests through the model."""
+    array, dtype = fit_inputs(model, tests.inputs)
+    task, reason = choose_task(inputs.task, summary, tests.labels)
+    units = output_units(model, array, dtype, task)
+    oracle = classification(choose_link(task, summary, units)) if task == "classification" else regression()
+    taps = taps_of(model)
+    size = batch_size(model, _scalars(summary), len(tests))
+    step = make_step(model, taps, oracle, inputs.threshold, inputs.neurons_per_layer, inputs.seed, dtype)
+    total = len(tests)
+
+    def progress(done: int) -> None:
+        check()
+        report("spectrum", f"{done:,} of {total:,} tests", done / total)
+
+    report("trace", "Tracing the model", None)
+    with timer("spectrum"):
+        hits = count_hits(step, array, tests.labels, size, progress)
+    if not hits.layers:
+        raise unusable("nothing-observed", "No layer of the model puts out numbers that can be observed.")
+    report("statistics", "Reading activations", None)
+    with timer("statistics"):
+        activations = {layer.path: layer.activation for layer in _all_layers(summary)}
+        statistics = measure(model, taps, hits, oracle, activations, dtype, array, tests.labels, size, check)
+    expected = tuple(describe_label(task, tests.labels[test.index]) for test in hits.worst)
+    notices = label_notices(task, units, tests.labels)
+    return Counted(key, task, reason, tests.description, hits, statistics, expected, notices)
+
+
+def _all_layers(summary: ModelSummary) -> Iterator[ModelLayer]:
+    pending = list(summary.layers)
+    while pending:
+        layer = pending.pop()
+        yield layer
+        pending.extend(layer.inner)
+
+
+def _scalars(summary: ModelSummary) -> int:
+    """Scalars that all layers put out for one test; 0 when a shape is not known."""
+    total = 0
+    for layer in summary.layers:
+        shape = layer.output_shape
+        if shape is None or None in shape[1:]:
+            return 0
+        scalars = 1
+        for axis in shape[1:]:
+            scalars *= axis or 1
+        total += scalars
+    return total

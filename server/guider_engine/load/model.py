@@ -1,0 +1,239 @@
+"""Load a trained Keras model and describe its layers."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from guider_engine.errors import unusable
+from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
+
+from .functions import call, is_function
+from .keras_import import import_keras
+
+FORMATS = (".keras", ".h5", ".hdf5")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The loss a model was compiled with, as its file says."""
+
+    name: str | None = None
+    from_logits: bool = False
+
+
+def load_model(spec: str, root: str, *, safe_mode: bool) -> tuple[Any, ModelSummary]:
+    """A Keras model from a ``.keras`` or ``.h5`` file (Keras 2 files too), or from ``module:function``.
+
+    The model is not compiled: an old optimizer or a custom loss must not stop a localization.
+
+    Raises:
+        EngineFailure: the file is missing, empty, damaged, of another kind, or needs code that is not there.
+    """
+    if is_function(spec) and not Path(spec).exists():
+        model = call(spec, root)
+        if not hasattr(model, "layers") or not callable(model):
+            raise unusable("model-type", f"{spec} returned {type(model).__name__}, not a Keras model.")
+        return model, summarize(model, _loss_of_object(model))
+    path = Path(spec)
+    _check_file(path)
+    keras = import_keras()
+    options: dict[str, Any] = {"compile": False}
+    if path.suffix == ".keras":
+        options["safe_mode"] = safe_mode
+    try:
+        model = keras.models.load_model(str(path), **options)
+    except Exception as error:
+        raise _explain(path, error) from error
+    return model, summarize(model, _loss_of_file(path))
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise unusable(
+            "model-missing", f"There is no model at {path}. Train the program first, or name another."
+        )
+    if path.is_dir():
+        raise unusable(
+            "model-format",
+            f"{path} is a folder (a SavedModel?). Save the model as one file: model.save('model.keras').",
+        )
+    if path.suffix.lower() not in FORMATS:
+        raise unusable(
+            "model-format", f"{path.name}: expected a Keras model file ending in {', '.join(FORMATS)}."
+        )
+    size = path.stat().st_size
+    if size == 0:
+        raise unusable("model-damaged", f"{path} is empty (0 bytes). Train and save the model again.")
+    if path.suffix == ".keras" and not zipfile.is_zipfile(path):
+        raise unusable(
+            "model-damaged",
+            f"{path} is not a whole .keras archive ({size} bytes): truncated, still being written, or another "
+            "format. Save the model again with model.save('….keras').",
+        )
+    if path.suffix != ".keras":
+        with path.open("rb") as file:
+            if file.read(8) != b"\x89HDF\r\n\x1a\n":
+                raise unusable(
+                    "model-damaged", f"{path} is not an HDF5 file ({size} bytes). Save the model again."
+                )
+
+
+def _explain(path: Path, error: Exception) -> Exception:
+    text = str(error)
+    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    low = text.lower()
+    if "could not locate class" in low or "unknown layer" in low or "unknown object" in low:
+        return unusable(
+            "custom-object-missing",
+            f"{path.name} contains a class of your own that the file does not carry: {first} Name a function that "
+            'returns the loaded model instead of the file (model = "module:function"), or decorate the class '
+            "with @keras.saving.register_keras_serializable().",
+            detail=text,
+        )
+    if "safe_mode" in low or "unsafe" in low or "lambda" in low:
+        return unusable(
+            "model-unsafe",
+            f"{path.name} contains code (a Lambda layer), which is not run unless you trust the file. If you do, "
+            "set guider.safeMode to false (safe_mode = false in [tool.guider]).",
+            detail=text,
+        )
+    if isinstance(error, (OSError, zipfile.BadZipFile, EOFError)) or "unable to" in low:
+        return unusable(
+            "model-damaged",
+            f"{path} cannot be read: {first} It may be truncated or still being written; save the model again.",
+            detail=text,
+        )
+    return unusable(
+        "model-unreadable",
+        f"Keras cannot load {path.name}: {first}",
+        detail=text,
+    )
+
+
+def summarize(model: Any, loss: Loss) -> ModelSummary:
+    """The layers of ``model.layers``, with what is inside nested models and composite layers."""
+    return ModelSummary(
+        name=str(model.name),
+        class_name=type(model).__name__,
+        layers=tuple(_describe(layer, (i,)) for i, layer in enumerate(model.layers)),
+        loss=loss.name,
+        from_logits=loss.from_logits,
+    )
+
+
+def inner_layers(layer: Any) -> list[Any]:
+    """Layers to be shown inside ``layer``: those of a nested model, or of a composite layer not Keras' own."""
+    if any(base.__name__ == "Model" for base in type(layer).__mro__):
+        return list(layer.layers)
+    if _is_builtin(layer) or not hasattr(layer, "_flatten_layers"):
+        return []
+    return list(layer._flatten_layers(include_self=False, recursive=False))
+
+
+def _is_builtin(layer: Any) -> bool:
+    package = type(layer).__module__.split(".")[0]
+    return package in ("keras", "tf_keras", "tensorflow")
+
+
+def _describe(layer: Any, path: LayerPath) -> ModelLayer:
+    config = _config(layer)
+    return ModelLayer(
+        path=path,
+        name=str(layer.name),
+        class_name=type(layer).__name__,
+        builtin=_is_builtin(layer),
+        config=config,
+        parameters=_parameters(layer),
+        output_shape=_output_shape(layer),
+        activation=_activation(layer, config),
+        inner=tuple(_describe(inner, (*path, i)) for i, inner in enumerate(inner_layers(layer))),
+    )
+
+
+def _config(layer: Any) -> dict[str, Any]:
+    try:
+        config = layer.get_config()
+    except Exception:  # a custom layer without get_config, or with a broken one
+        return {}
+    if "layers" in config:  # a nested model: its layers are described as inner ones
+        return {"name": config.get("name")}
+    return {str(key): _plain(value) for key, value in config.items()}
+
+
+def _plain(value: Any) -> Any:
+    """JSON data: objects by their class name, everything unknown by its text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return value["class_name"] if "class_name" in value else {str(k): _plain(v) for k, v in value.items()}
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        return _plain(value.item())
+    return type(value).__name__
+
+
+def _activation(layer: Any, config: dict[str, Any]) -> str | None:
+    named = config.get("activation")
+    if isinstance(named, str):
+        return named
+    by_class = {
+        "ReLU": "relu",
+        "Softmax": "softmax",
+        "LeakyReLU": "leaky_relu",
+        "ELU": "elu",
+        "PReLU": "prelu",
+    }
+    return by_class.get(type(layer).__name__)
+
+
+def _parameters(layer: Any) -> int:
+    try:
+        return int(layer.count_params())
+    except Exception:  # not built yet
+        return 0
+
+
+def _output_shape(layer: Any) -> tuple[int | None, ...] | None:
+    try:
+        shape = layer.output.shape
+    except Exception:  # not built, called several times, or several outputs
+        return None
+    return tuple(None if size is None else int(size) for size in shape)
+
+
+def _loss_of_object(model: Any) -> Loss:
+    loss = getattr(model, "loss", None)
+    if loss is None or isinstance(loss, str):
+        return Loss(loss)
+    name = getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__
+    options = getattr(loss, "_fn_kwargs", None) or {}
+    return Loss(str(name), bool(getattr(loss, "from_logits", options.get("from_logits", False))))
+
+
+def _loss_of_file(path: Path) -> Loss:
+    """Read from the file, since the model is loaded without compiling it."""
+    try:
+        if path.suffix == ".keras":
+            with zipfile.ZipFile(path) as archive:
+                config = json.loads(archive.read("config.json"))
+            loss = (config.get("compile_config") or {}).get("loss")
+        else:
+            import h5py
+
+            with h5py.File(os.fspath(path), "r") as file:
+                loss = json.loads(file.attrs.get("training_config", "{}")).get("loss")
+    except (OSError, KeyError, ValueError, TypeError, AttributeError):
+        return Loss()
+    if isinstance(loss, dict) and "config" in loss:
+        options = loss["config"] if isinstance(loss["config"], dict) else {}
+        name = loss["config"] if isinstance(loss["config"], str) else loss.get("class_name")
+        return Loss(str(name), bool(options.get("from_logits", False)))
+    return Loss(loss) if isinstance(loss, str) else Loss()

@@ -1,0 +1,159 @@
+"""Load a test set: ``.npz``, a pair of ``.npy``, or ``module:function`` returning ``(inputs, labels)``."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from guider_engine.errors import EngineFailure, unusable
+
+from .functions import call, is_function
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+KEYS = (
+    ("x_test", "y_test"),
+    ("X_test", "y_test"),
+    ("X_test", "Y_test"),
+    ("x_val", "y_val"),
+    ("x", "y"),
+    ("X", "y"),
+    ("X", "Y"),
+    ("inputs", "labels"),
+    ("images", "labels"),
+    ("features", "labels"),
+    ("data", "target"),
+    ("arr_0", "arr_1"),
+)
+"""Names of inputs and labels in an ``.npz``, the first pair that is there wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestSet:
+    """Inputs and labels of N tests; ``description`` says for people what was read."""
+
+    __test__ = False  # not a test case
+
+    inputs: NDArray[Any]
+    """Shape (N, …); may be memory-mapped."""
+    labels: NDArray[Any]
+    """Shape (N,) or (N, columns)."""
+    description: str
+
+    def __len__(self) -> int:
+        """The number of tests."""
+        return len(self.labels)
+
+
+def load_tests(spec: Sequence[str], root: str) -> TestSet:
+    """The test set that ``spec`` names (see `wire.Inputs.test_data`).
+
+    Raises:
+        EngineFailure: missing, empty or damaged files, arrays that do not fit each other, pickled objects.
+    """
+    if len(spec) == 1 and is_function(spec[0]) and not Path(spec[0]).exists():
+        inputs, labels = _pair(spec[0], call(spec[0], root))
+        origin = spec[0]
+    elif len(spec) == 1 and spec[0].endswith(".npz"):
+        inputs, labels, keys = _npz(Path(spec[0]))
+        origin = f"{Path(spec[0]).name} ({keys[0]}, {keys[1]})"
+    elif len(spec) == 2 and all(name.endswith(".npy") for name in spec):
+        inputs, labels = _npy(Path(spec[0])), _npy(Path(spec[1]))
+        origin = f"{Path(spec[0]).name}, {Path(spec[1]).name}"
+    else:
+        raise unusable(
+            "test-data-format",
+            f"Test data is {' '.join(spec) or 'not given'}; expected one .npz, two .npy (inputs and labels), or "
+            "module:function returning (inputs, labels).",
+        )
+    _check(inputs, labels, origin)
+    shapes = " and ".join(f"{'×'.join(map(str, a.shape))} {a.dtype}" for a in (inputs, labels))
+    return TestSet(inputs, labels, f"{origin}: {shapes}")
+
+
+def _check(inputs: NDArray[Any], labels: NDArray[Any], origin: str) -> None:
+    for what, array in (("inputs", inputs), ("labels", labels)):
+        if array.dtype.kind not in "biuf":
+            raise unusable(
+                "test-data-type", f"{origin}: {what} have type {array.dtype}; expected numbers or booleans."
+            )
+        if array.ndim == 0:
+            raise unusable("test-data-shape", f"{origin}: {what} are one number, not an array of tests.")
+    if len(inputs) != len(labels):
+        raise unusable(
+            "test-data-shape",
+            f"{origin}: {len(inputs)} inputs (shape {inputs.shape}) but {len(labels)} labels (shape "
+            f"{labels.shape}); there must be one label for each input.",
+        )
+    if len(labels) == 0 or inputs.size == 0 or labels.size == 0:
+        raise unusable(
+            "test-data-empty", f"{origin}: there are no tests (shapes {inputs.shape}, {labels.shape})."
+        )
+
+
+def _present(path: Path) -> None:
+    if not path.is_file():
+        raise unusable("test-data-missing", f"There is no test data at {path}.")
+    if path.stat().st_size == 0:
+        raise unusable("test-data-damaged", f"{path} is empty (0 bytes). Write the test data again.")
+
+
+def _npz(path: Path) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
+    _present(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not hasattr(archive, "files"):
+                raise unusable("test-data-format", f"{path} holds one array; expected inputs and labels.")
+            names = list(archive.files)
+            keys = next((pair for pair in KEYS if set(pair) <= set(names)), None)
+            if keys is None:
+                raise unusable(
+                    "test-data-keys",
+                    f"{path} holds {', '.join(names) or 'nothing'}; expected inputs and labels under names such as "
+                    f"{' or '.join('/'.join(pair) for pair in KEYS[:6])}.",
+                )
+            return archive[keys[0]], archive[keys[1]], keys
+    except EngineFailure:
+        raise
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _npy(path: Path) -> NDArray[Any]:
+    _present(path)
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:
+        raise _damaged(path, error) from error
+    return array
+
+
+def _damaged(path: Path, error: Exception) -> EngineFailure:
+    if "allow_pickle" in str(error) or "Object arrays" in str(error):
+        return unusable(
+            "test-data-pickled",
+            f"{path} holds pickled Python objects, which are never loaded because they can run code. Save plain "
+            "arrays (check dtype=object: ragged lists?).",
+        )
+    kind = (
+        "not a whole archive" if isinstance(error, zipfile.BadZipFile) else str(error) or type(error).__name__
+    )
+    return unusable("test-data-damaged", f"{path} cannot be read: {kind}. Write the test data again.")
+
+
+def _pair(spec: str, value: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        shape = f"{len(value)} values" if isinstance(value, (tuple, list)) else type(value).__name__
+        raise unusable(
+            "test-data-type", f"{spec} returned {shape}; expected a pair (inputs, labels) of arrays."
+        )
+    try:
+        return np.asarray(value[0]), np.asarray(value[1])
+    except ValueError as error:
+        raise unusable("test-data-type", f"{spec}: inputs and labels must be arrays: {error}") from error
