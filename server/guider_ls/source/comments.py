@@ -1,0 +1,17 @@
+"""``# guider: ignore``: the comment that silences a construction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from guider_ls.source.sites import Span
+
+_IGNORE = re.compile(r"#\s*guider\s*:\s*ignore\b")
+
+
+def is_ignored(span: Span, comments: Mapping[int, str]) -> bool:
+    """Whether a line of the call carries the comment, alone or after another comment."""
+    return any(
+        _IGNORE.search(comments[line]) for line in range(span.line, span.end_line + 1) if line in comments
+    )
