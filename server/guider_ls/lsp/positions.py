@@ -1,6 +1,6 @@
 """Places in a document: our code points against the client's code units, and offsets.
 
-Lines end at ``\\r\\n``, ``\\n`` and ``\\r`` only, as in LSP and in Python's own tokenizer; ``str.splitlines`` also
+Lines end at ``\\r\\n``, ``\\n`` and ``\\r`` only, as in LSP and Python; ``str.splitlines`` also
 splits at form feeds and the like.
 """
 
@@ -81,7 +81,7 @@ def to_units(line: str, column: int, encoding: Encoding) -> int:
 
 
 def from_units(line: str, units: int, encoding: Encoding) -> int:
-    """Code points before ``units`` code units of ``line``: inside a character its start, beyond the line its end."""
+    """Code points before ``units`` code units: inside a character its start, beyond the line its end."""
     if encoding == "utf-32" or line.isascii():
         return min(units, len(line))
     count = 0

@@ -1,0 +1,154 @@
+"""Everything known of one construction, in Markdown without HTML."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from guider_engine.wire import FailingTest, LayerScore, Localization, ModelLayer, NeuronScore
+from guider_ls.errors import HELP
+from guider_ls.mapping.mapping import Mapping, Match
+from guider_ls.present.phrases import (
+    AGGREGATION_NAMES,
+    FORMULA_NAMES,
+    counted,
+    escaped,
+    layers_of,
+    neurons,
+    number,
+    older,
+    rank,
+    siblings,
+)
+from guider_ls.present.report import Report
+from guider_ls.source.sites import LayerSite
+
+_NEURONS = 10
+_TESTS = 5
+_LAYERS = 10
+
+
+def static_hover(site: LayerSite, *, notes: tuple[str, ...] = ()) -> str:
+    """What a line constructs, before any run; ``notes`` say why there is no ranking (escaped already)."""
+    where = f" in {escaped(site.scope)}" if site.scope else ""
+    parts = [
+        f"**GUIDER** · constructs {_article(site.class_name)} **{escaped(site.class_name)}** layer{where}"
+        f"{', possibly several times' if site.repeats else ''}",
+        *notes,
+    ]
+    if not notes:
+        parts.append(
+            "Not ranked yet. Run the command *GUIDER: Localize Faults* (`guider.localize`), or name the "
+            "trained model and its test set in `[tool.guider]` of pyproject.toml."
+        )
+    return "\n\n".join(parts)
+
+
+def ranked_hover(report: Report, site: LayerSite) -> str:
+    """What was found of the layers that a line constructed."""
+    matches = report.mapping.of_site(site)
+    if not matches:
+        parts = [static_hover(site, notes=(f"Not in this model: {_unmatched(report.mapping, site)}",))]
+    else:
+        parts = list(_matched(report, matches))
+    parts.append(_inputs(report))
+    parts += [f"**{escaped(n.code)}**: {escaped(n.message)}" for n in report.localization.notices]
+    parts.append(f"[What this means]({HELP}#suspicious-layer)")
+    return "\n\n".join(parts)
+
+
+def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
+    localization = report.localization
+    layers = layers_of(report, matches)
+    layer, score = layers[0]
+    yield f"**GUIDER** · {_headline(report, layer, score)}"
+    yield _tests(localization)
+    if score.rank is not None:
+        yield f"{neurons(score)} are active on a larger share of the failing than of the passing tests. " + (
+            _conditions(score)
+        )
+        if score.top:
+            yield _table(score.top[:_NEURONS])
+    elif _conditions(score):
+        yield _conditions(score)
+    if len(layers) > 1:
+        more = "; …" if len(layers) > _LAYERS + 1 else ""
+        others = "; ".join(_headline(report, *pair) for pair in layers[1 : _LAYERS + 1])
+        yield f"The same line constructs: {others}{more}"
+    if localization.examples:
+        examples = "; ".join(_example(test) for test in localization.examples[:_TESTS])
+        yield f"Failing tests, for example: {examples}"
+    by_layer = {match.layer: match for match in matches}
+    match = by_layer[layer.path]
+    stale = next((older(m.differences) for m in matches if m.differences), "")
+    yield f"Mapped to this line by: {escaped(match.reason)}"
+    if stale:
+        yield f"⚠ The {escaped(stale)}: train it again to rank the program as it is now."
+
+
+def _headline(report: Report, layer: ModelLayer, score: LayerScore) -> str:
+    name = f"{escaped(layer.class_name)} **{escaped(layer.name)}**"
+    if score.rank is None:
+        reason = "no failure signal" if report.localization.outcome == "no-failure-signal" else "not ranked"
+        return f"{name}: {reason}{', has no weights' if layer.parameters == 0 else ''}"
+    total = len(siblings(report, layer.path))
+    inside = f" inside {escaped(report.layer(layer.path[:-1])[0].name)}" if len(layer.path) > 1 else ""
+    return f"{name}: {escaped(rank(score))} of {total}{inside}, suspiciousness {number(score.suspiciousness)}"
+
+
+def _tests(localization: Localization) -> str:
+    inputs, tests = localization.inputs, localization.tests
+    method = f"{FORMULA_NAMES[inputs.formula]}, {AGGREGATION_NAMES[inputs.aggregation]}"
+    weighting = ", weighted by confidence" if inputs.weighted else ""
+    counts = f"{counted(tests.total, 'test')}: {tests.passed} passed, {tests.failed} failed"
+    signal = "" if localization.outcome == "ranking" else " No failure signal, so nothing is ranked."
+    return f"{escaped(method)}{weighting} · {counts} ({escaped(localization.task)}).{signal}"
+
+
+def _conditions(score: LayerScore) -> str:
+    named = [
+        f"{count} {word}"
+        for count, word in (
+            (score.dead, "dead"),
+            (score.saturated, "saturated"),
+            (score.non_finite, "not finite"),
+        )
+        if count
+    ]
+    return f"Neurons {', '.join(named)}." if named else ""
+
+
+def _table(top: tuple[NeuronScore, ...]) -> str:
+    head = "| neuron | suspiciousness | a_ef | a_ep | a_nf | a_np | mean if passing | mean if failing | |"
+    rows = [
+        f"| {', '.join(map(str, n.position))} | {number(n.suspiciousness)} | {n.a_ef} | {n.a_ep} | {n.a_nf} "
+        f"| {n.a_np} | {number(n.passing.mean)} | {number(n.failing.mean)} | {n.condition} |"
+        for n in top
+    ]
+    return "\n".join([head.replace("_", "\\_"), "|---|---:|---:|---:|---:|---:|---:|---:|---|", *rows])
+
+
+def _example(test: FailingTest) -> str:
+    confidence = "" if test.confidence is None else f" (confidence {number(test.confidence)})"
+    return f"{test.index} expected {escaped(test.expected)}, got {escaped(test.actual)}{confidence}"
+
+
+def _inputs(report: Report) -> str:
+    inputs = report.localization.inputs
+    files = [inputs.model, *inputs.test_data]
+    named = ", ".join(escaped(os.path.basename(file)) for file in files)  # noqa: PTH119 (may be a module:function)
+    when = datetime.fromtimestamp(report.finished, tz=timezone.utc).astimezone()
+    seconds = sum(report.localization.timings.values())
+    took = f", in {seconds:.1f} s" if seconds else ""
+    return f"Localized {when:%Y-%m-%d %H:%M} on {named}{took}"
+
+
+def _unmatched(mapping: Mapping, site: LayerSite) -> str:
+    return next(
+        (escaped(u.reason) for u in mapping.unmatched_sites if u.site == site), "no layer came from it"
+    )
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1] in "AEIOU" else "a"

@@ -1,0 +1,72 @@
+"""The line of text above each layer construction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from guider_ls.mapping.mapping import Match
+from guider_ls.present.phrases import layers_of, neurons, number, older, rank, siblings
+from guider_ls.present.report import Report
+from guider_ls.source.sites import LayerSite, SourceMap, Span
+
+Action = Literal["guider.localize", "guider.showReport"]
+
+_SHOWN = 5
+"""Ranks named on a line that built many layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class LensText:
+    """What stands above one construction, and the command behind it."""
+
+    span: Span
+    text: str
+    action: Action
+
+
+def static_lenses(source: SourceMap, *, running: bool = False) -> tuple[LensText, ...]:
+    """Lenses of a program that was not localized yet; the first one offers to do so."""
+    sites = [site for site in source.sites if not site.ignored]
+    first = "GUIDER: localizing …" if running else "GUIDER: localize"
+    return tuple(
+        LensText(site.span, f"{site.class_name} · not ranked yet" if index else first, "guider.localize")
+        for index, site in enumerate(sites)
+    )
+
+
+def ranked_lenses(report: Report) -> tuple[LensText, ...]:
+    """Lenses of a program that was localized, one on each construction."""
+    return tuple(
+        LensText(site.span, _text(report, site), "guider.showReport")
+        for site in report.source.sites
+        if not site.ignored
+    )
+
+
+def _text(report: Report, site: LayerSite) -> str:
+    matches = report.mapping.of_site(site)
+    if not matches:
+        return f"{site.class_name} · not in this model"
+    stale = next((older(match.differences) for match in matches if match.differences), "")
+    if report.localization.outcome == "no-failure-signal":
+        return stale or f"{site.class_name} · no failure signal"
+    text = _ranks(report, matches)
+    return f"{text} · {stale}" if stale else text
+
+
+def _ranks(report: Report, matches: tuple[Match, ...]) -> str:
+    layers = layers_of(report, matches)
+    ranked = [(layer, score) for layer, score in layers if score.rank is not None]
+    if not ranked:
+        weightless = all(layer.parameters == 0 for layer, _ in layers)
+        return "in model, weightless, not ranked" if weightless else "in model, not ranked"
+    layer, score = ranked[0]
+    total = len(siblings(report, layer.path))
+    if len(ranked) > 1:
+        more = ", …" if len(ranked) > _SHOWN else ""
+        return f"{', '.join(rank(s) for _, s in ranked[:_SHOWN])}{more} of {total}"
+    parts = [f"{rank(score)} of {total}", number(score.suspiciousness), neurons(score)]
+    if layer.parameters == 0:
+        parts.append("weightless")
+    return " · ".join(parts)

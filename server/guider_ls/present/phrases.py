@@ -1,0 +1,76 @@
+"""Words that the lens, the diagnostic and the hover say alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from guider_engine.wire import LayerPath, LayerScore, ModelLayer
+from guider_ls.mapping.mapping import Difference, Match
+from guider_ls.present.report import Report
+
+FORMULA_NAMES = {
+    "tarantula": "Tarantula",
+    "ochiai": "Ochiai",
+    "dstar": "D*",
+    "op2": "Op2",
+    "barinel": "Barinel",
+}
+AGGREGATION_NAMES = {"mean-gini": "mean × (1 − Gini)", "mean": "mean"}
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~&$])")
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def number(value: float | None) -> str:
+    """A score or an activation with two decimals, small ones with two digits; a dash where there is none."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.01 else f"{value:.1g}"
+
+
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """``1 test``, ``2 tests``."""
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
+
+
+def rank(score: LayerScore) -> str:
+    """``#1``; ``#=1`` where other layers have the same score."""
+    return f"#{'=' if score.tied else ''}{score.rank}"
+
+
+def siblings(report: Report, path: LayerPath) -> tuple[LayerScore, ...]:
+    """The ranked layers among which this one is ranked: those of the same model or composite layer."""
+    scores: Sequence[LayerScore] = report.localization.layers
+    for depth in range(1, len(path)):
+        scores = next((s.inner for s in scores if s.path == path[:depth]), ())
+    return tuple(s for s in scores if s.rank is not None)
+
+
+def layer_name(layer: ModelLayer) -> str:
+    """``Dense "fc1"``."""
+    return f'{layer.class_name} "{layer.name}"'
+
+
+def neurons(score: LayerScore) -> str:
+    """``41 of 64 neurons``: those active on a larger share of the failing than of the passing tests."""
+    return (
+        f"{score.suspicious} of {score.sampled}{' sampled' if score.sampled != score.neurons else ''} neurons"
+    )
+
+
+def older(differences: Sequence[Difference]) -> str:
+    """What the line says and what the model has, where they differ."""
+    said = ", ".join(f"{d.argument}: {d.source} here, {d.model} in the model" for d in differences)
+    return f"model is older than this line ({said})"
+
+
+def layers_of(report: Report, matches: Sequence[Match]) -> list[tuple[ModelLayer, LayerScore]]:
+    """The layers of some matches, the most suspicious first, the unranked last."""
+    known = {layer.path: (layer, score) for layer, score in report.layers()}
+    found = [known[m.layer] for m in matches if m.layer in known]
+    return sorted(found, key=lambda pair: (pair[1].rank is None, pair[1].rank or 0, pair[0].path))
