@@ -1,0 +1,61 @@
+/** What the client adds to the messages between editor and server. */
+
+import * as vscode from 'vscode';
+import type { LanguageClientOptions } from 'vscode-languageclient/node';
+import type { EditorInterpreter } from './pythonExtension';
+
+type Middleware = NonNullable<LanguageClientOptions['middleware']>;
+
+/** The program that a command without argument means: the active editor's, else the last one that was. */
+export class ActiveProgram implements vscode.Disposable {
+  private last: vscode.Uri | undefined;
+  private readonly subscription: vscode.Disposable;
+
+  constructor() {
+    this.remember(vscode.window.activeTextEditor);
+    this.subscription = vscode.window.onDidChangeActiveTextEditor((editor) => {
+      this.remember(editor);
+    });
+  }
+
+  get uri(): vscode.Uri | undefined {
+    return this.last;
+  }
+
+  dispose(): void {
+    this.subscription.dispose();
+  }
+
+  private remember(editor: vscode.TextEditor | undefined): void {
+    if (editor?.document.languageId === 'python') {
+      this.last = editor.document.uri;
+    }
+  }
+}
+
+export function middleware(interpreter: EditorInterpreter, program: ActiveProgram): Middleware {
+  return {
+    workspace: {
+      configuration: async (params, token, next) => {
+        const answers = await next(params, token);
+        if (!Array.isArray(answers)) {
+          return answers;
+        }
+        return Promise.all(
+          answers.map(async (answer: unknown, index) => {
+            const item = params.items[index];
+            if (item?.section !== 'guider' || typeof answer !== 'object') {
+              return answer;
+            }
+            const resource = item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri);
+            return { ...answer, editorInterpreter: await interpreter.of(resource) };
+          }),
+        );
+      },
+    },
+    executeCommand: (command, args: unknown[], next) => {
+      const uri = args.length === 0 ? program.uri : undefined;
+      return next(command, uri === undefined ? args : [uri.toString()]) as Promise<unknown>;
+    },
+  };
+}
