@@ -278,7 +278,7 @@ def encode(message: Message) -> bytes:
     Raises:
         ValueError: a number is not finite.
     """
-    body = {"message": type(message).__name__, **dataclasses.asdict(message)}
+    body = {"type": type(message).__name__, **dataclasses.asdict(message)}
     return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -290,7 +290,7 @@ def decode(line: bytes) -> Message:
     """
     try:
         body = json.loads(line)
-        kind = _MESSAGES[body.pop("message")]
+        kind = _MESSAGES[body.pop("type")]
         message: Message = structure(body, kind)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"not a message of protocol {PROTOCOL}: {line[:80]!r}") from error
