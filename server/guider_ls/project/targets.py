@@ -32,6 +32,7 @@ class Target:
     root: Path
     program: Path | None
     model: Path
+    """A file; or a ``module:function``, as it is written."""
     test_data: tuple[str, ...]
     """One ``.npz``, two ``.npy`` (inputs, labels), or one ``module:function``."""
     source: str
@@ -105,14 +106,14 @@ def find_target(program: Path | None, root: Path, settings: Settings, source: So
     folders = tuple(dict.fromkeys((program.parent, root) if program else (root,)))
 
     if settings.model:
-        model, model_source = _existing(settings.model, root, "model"), "settings"
+        model, model_source = Path(_file_or_function(settings.model, root, "model")), "settings"
     else:
         found = artifacts.models(written, folders)
         one = _only(found, "model", program, root, folders, [a for a in written if a.kind == "model"])
         model, model_source = one.paths[0], _said_by(one.artifact, program)
 
     if settings.test_data:
-        test_data = tuple(_test_data(item, root) for item in settings.test_data)
+        test_data = tuple(_file_or_function(item, root, "test_data") for item in settings.test_data)
         test_source = "settings"
     else:
         found = artifacts.test_sets(written, folders)
@@ -140,7 +141,7 @@ def to_inputs(target: Target, settings: Settings) -> Inputs:
 
 
 def is_function(item: str) -> bool:
-    """Whether a test set is given as ``module:function`` rather than as a file."""
+    """Whether a model or test set is given as ``module:function`` rather than as a file."""
     return _FUNCTION.fullmatch(item) is not None
 
 
@@ -203,10 +204,10 @@ def _existing(item: str, root: Path, part: _Part) -> Path:
     )
 
 
-def _test_data(item: str, root: Path) -> str:
+def _file_or_function(item: str, root: Path, part: _Part) -> str:
     if is_function(item) and not _rooted(item, root).exists():
         return item
-    return str(_existing(item, root, "test_data"))
+    return str(_existing(item, root, part))
 
 
 def _only(

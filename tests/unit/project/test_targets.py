@@ -64,9 +64,9 @@ def test_the_settings_program_is_taken_where_none_is_given(root: Path) -> None:
 
 
 def test_a_function_is_no_file(root: Path) -> None:
-    touch(root, "m.keras")
-    target = find_target(None, root, Settings(model="m.keras", test_data=("package.data:load",)), None)
-    assert target.test_data == ("package.data:load",)
+    settings = Settings(model="package.models:best", test_data=("package.data:load",))
+    inputs = to_inputs(find_target(None, root, settings, None), settings)
+    assert (inputs.model, inputs.test_data) == ("package.models:best", ("package.data:load",))
     assert not is_function("C:\\data\\test.npz")
 
 

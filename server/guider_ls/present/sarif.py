@@ -1,0 +1,153 @@
+"""SARIF 2.1.0, for code scanning services and the SARIF viewers of editors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from guider_engine.wire import LayerScore, ModelLayer
+from guider_ls import __version__
+from guider_ls.errors import HELP
+from guider_ls.mapping.mapping import Match
+from guider_ls.present.json import plain
+from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number, siblings
+from guider_ls.present.report import Report
+from guider_ls.source.sites import Span
+
+RULE = "guider/suspicious-layer"
+_ROOT = "PROJECTROOT"
+
+
+def to_sarif(report: Report) -> dict[str, Any]:
+    """One run with a result for each layer that is ranked and whose line is known."""
+    localization = report.localization
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": _driver()},
+                "columnKind": "unicodeCodePoints",
+                "originalUriBaseIds": {_ROOT: {"uri": _folder_uri(localization.inputs.root)}},
+                "invocations": [
+                    {
+                        "executionSuccessful": True,
+                        "toolExecutionNotifications": [
+                            {
+                                "descriptor": {"id": f"guider/{notice.code}"},
+                                "level": "note",
+                                "message": {"text": notice.message},
+                            }
+                            for notice in localization.notices
+                        ],
+                    }
+                ],
+                "results": list(_results(report)),
+                "properties": {
+                    "method": localization.method,
+                    "outcome": localization.outcome,
+                    "tests": plain(localization.tests),
+                    "inputs": plain(localization.inputs),
+                },
+            }
+        ],
+    }
+
+
+def _driver() -> dict[str, Any]:
+    return {
+        "name": "GUIDER",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "informationUri": HELP.partition("/blob/")[0],
+        "rules": [
+            {
+                "id": RULE,
+                "name": "SuspiciousLayer",
+                "shortDescription": {"text": "The layer's activation goes along with failing tests."},
+                "fullDescription": {
+                    "text": "Spectrum-based fault localization ranks the layers of a trained model by how "
+                    "much more their neurons are active in failing than in passing tests. A high rank says "
+                    "where to look first; it does not prove a fault."
+                },
+                "helpUri": f"{HELP}#suspicious-layer",
+                "defaultConfiguration": {"level": "note"},
+            }
+        ],
+    }
+
+
+def _results(report: Report) -> Iterator[dict[str, Any]]:
+    if report.program is None:
+        return
+    where = _artifact(report.program, report.localization.inputs.root)
+    for layer, score in report.layers():
+        match = report.mapping.of_layer(layer.path)
+        if match is None or score.rank is None:
+            continue
+        ranked = len(siblings(report, layer.path))
+        yield {
+            "ruleId": RULE,
+            "ruleIndex": 0,
+            "level": "note",
+            "message": {"text": _message(report, layer, score, ranked)},
+            "locations": [
+                {"physicalLocation": {"artifactLocation": where, "region": _region(match.site.span)}}
+            ],
+            # SARIF's rank is a priority from 0 to 100, the most important at 100.
+            "rank": round(100.0 * (ranked - score.rank + 1) / ranked, 1),
+            "partialFingerprints": {"guiderLayer/v1": _fingerprint(report, layer, match, where["uri"])},
+            "properties": {
+                "layer": layer.name,
+                "path": list(layer.path),
+                "rank": score.rank,
+                "tied": score.tied,
+                "suspiciousness": plain(score.suspiciousness),
+            },
+        }
+
+
+def _message(report: Report, layer: ModelLayer, score: LayerScore, ranked: int) -> str:
+    tests = report.localization.tests
+    formula = FORMULA_NAMES[report.localization.inputs.formula]
+    tied = " (tied)" if score.tied else ""
+    return (
+        f"{layer_name(layer)} is number {score.rank} of {ranked}{tied} by suspiciousness: "
+        f"{formula} {number(score.suspiciousness)}; {neurons(score)} are active on a larger share of the "
+        f"failing than of the passing tests ({tests.failed} of {counted(tests.total, 'test')} failed)."
+    )
+
+
+def _region(span: Span) -> dict[str, int]:
+    return {
+        "startLine": span.line + 1,
+        "startColumn": span.column + 1,
+        "endLine": span.end_line + 1,
+        "endColumn": span.end_column + 1,
+    }
+
+
+def _artifact(program: str, root: str) -> dict[str, str]:
+    """The program relative to the project, as services expect it; absolute where it is outside."""
+    path = Path(program)
+    if path.is_relative_to(root):
+        return {"uri": quote(path.relative_to(root).as_posix()), "uriBaseId": _ROOT}
+    return {"uri": path.as_uri()}
+
+
+def _folder_uri(root: str) -> str:
+    return Path(root).as_uri().rstrip("/") + "/"
+
+
+def _fingerprint(report: Report, layer: ModelLayer, match: Match, uri: str) -> str:
+    """The same for the same construction after other lines of the program moved it."""
+    kin = [
+        s for s in report.source.sites if (s.scope, s.class_name) == (match.site.scope, match.site.class_name)
+    ]
+    place = kin.index(match.site) if match.site in kin else 0
+    made = [m.layer for m in report.mapping.of_site(match.site)]
+    text = f"{uri}|{match.site.scope}|{match.site.class_name}|{place}|{made.index(layer.path)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,247 @@
+"""The report as text, for a person at a terminal of 80 to 120 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from guider_engine.wire import LayerScore, ModelLayer, NeuronScore
+from guider_ls.mapping.mapping import Match
+from guider_ls.present.phrases import AGGREGATION_NAMES, FORMULA_NAMES, counted, number, older, rank, siblings
+from guider_ls.present.report import Report
+from guider_ls.source.sites import LayerSite, Unknown
+
+_NEURONS = 5
+_TESTS = 5
+_INNER = 3
+_STYLES = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33"}
+
+
+def to_text(
+    report: Report,
+    *,
+    color: bool = False,
+    width: int = 100,
+    program_text: str | None = None,
+    relative_to: str | None = None,
+) -> str:
+    """The whole report, ending with a newline.
+
+    Args:
+        report: what to tell.
+        color: with ANSI escapes.
+        width: of the terminal, in columns.
+        program_text: the program as it was read, to quote its lines; without it, calls are written anew.
+        relative_to: folder from which file names are written; without it, the project's.
+    """
+    page = _Page(report, color, width, program_text, relative_to or report.localization.inputs.root)
+    parts = [page.header()]
+    if report.localization.outcome == "ranking":
+        parts += [page.ranking(), page.neurons()]
+    parts += [page.tests(), page.notices(), page.unmatched(), page.closing()]
+    return "\n\n".join("\n".join(lines) for part in parts if (lines := list(part))) + "\n"
+
+
+class _Page:
+    def __init__(
+        self, report: Report, color: bool, width: int, program_text: str | None, folder: str
+    ) -> None:
+        self.report = report
+        self.localization = report.localization
+        self.color = color
+        self.width = width
+        # Lines as the parser counts them: a form feed or a line separator does not end one.
+        text = (program_text or "").replace("\r\n", "\n").replace("\r", "\n")
+        self.lines = text.split("\n") if program_text is not None else []
+        self.folder = folder
+
+    def header(self) -> Iterator[str]:
+        found, inputs, tests = self.localization, self.localization.inputs, self.localization.tests
+        weighting = "weighted by confidence" if inputs.weighted else "unweighted"
+        sampled = "every" if inputs.neurons_per_layer is None else f"up to {inputs.neurons_per_layer}"
+        seed = "" if inputs.neurons_per_layer is None else f" (seed {inputs.seed})"
+        model = f"{found.model.class_name}, {counted(len(found.model.layers), 'layer')}"
+        yield from self.field("model", f"{self.file(inputs.model)} ({model})")
+        if self.report.program is not None:
+            yield from self.field("program", self.file(self.report.program))
+        counts = f"{tests.total}: {tests.passed} passed, {tests.failed} failed"
+        yield from self.field("tests", f"{counts}; {found.tests_read}")
+        yield from self.field("task", f"{found.task} ({found.task_reason})")
+        yield from self.field(
+            "method",
+            f"{FORMULA_NAMES[inputs.formula]}, {AGGREGATION_NAMES[inputs.aggregation]}, {weighting}; "
+            f"active above {inputs.threshold:g}; {sampled} neurons a layer{seed}",
+        )
+
+    def ranking(self) -> Iterator[str]:
+        ranked = self.ranked()
+        names = [_name(layer) for layer, _ in ranked]
+        room = min(max(map(len, names), default=0), 40)
+        yield self.style(
+            "bold", f"{'rank':>5}  {'score':>6}  {'layer':<{room}}  {'suspicious neurons':<20}  line"
+        )
+        for (layer, score), name in zip(ranked, names, strict=True):
+            rank = f"{score.rank}{'=' if score.tied else ''}"
+            row = f"{rank:>5}  {number(score.suspiciousness):>6}  {_cut(name, room):<{room}}"
+            match = self.report.mapping.of_layer(layer.path)
+            where = self.place(match.site) if match is not None else "–"
+            row = self.style("red", row) if score.rank == 1 else row
+            yield f"{row}  {self.amount(score):<20}  {where}"
+            yield from self.below(layer, score, match)
+
+    def below(self, layer: ModelLayer, score: LayerScore, match: Match | None) -> Iterator[str]:
+        """What there is to add to a row of the ranking."""
+        if match is not None:
+            yield self.style("dim", f"{'':15}{_cut(self.quoted(match.site), self.width - 15)}")
+            if match.differences:
+                yield from self.wrapped(f"The {older(match.differences)}.", " " * 15, "yellow")
+        states = {"dead": score.dead, "saturated": score.saturated, "not finite": score.non_finite}
+        said = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+        if said:
+            yield f"{'':15}neurons: {said}"
+        for inner, inner_score in _by_rank(layer.inner, score.inner)[:_INNER]:
+            found = self.report.mapping.of_layer(inner.path)
+            where = f", {self.place(found.site)}" if found is not None else ""
+            yield (
+                f"{'':15}inside: {rank(inner_score)} of {len(siblings(self.report, inner.path))} "
+                f"{_name(inner)} {number(inner_score.suspiciousness)}{where}"
+            )
+
+    def neurons(self) -> Iterator[str]:
+        """The most suspicious neurons of the first layer, with the spectrum behind the scores."""
+        top = next(((layer, score) for layer, score in self.ranked() if score.top), None)
+        if top is None:
+            return
+        layer, score = top
+        yield self.style("bold", f"Most suspicious neurons of {_name(layer)}")
+        yield (
+            f"  {'neuron':>12}  {'score':>6}  {'a_ef':>6} {'a_ep':>6} {'a_nf':>6} {'a_np':>6}"
+            f"  {'mean failing':>12}  {'mean passing':>12}"
+        )
+        yield from map(_neuron, score.top[:_NEURONS])
+        yield from self.wrapped(
+            "a_ef, a_ep: failing and passing tests on which the neuron is active; a_nf, a_np: on which it is not.",
+            "  ",
+            "dim",
+        )
+
+    def tests(self) -> Iterator[str]:
+        examples = self.localization.examples[:_TESTS]
+        if not examples:
+            return
+        yield self.style("bold", "Failing tests to look at")
+        for test in examples:
+            sure = "" if test.confidence is None else f" (confidence {number(test.confidence)})"
+            yield _cut(f"  {test.index:>6}  expected {test.expected}, got {test.actual}{sure}", self.width)
+
+    def notices(self) -> Iterator[str]:
+        for notice in self.localization.notices:
+            yield from self.wrapped(f"note: {notice.message} [{notice.code}]", "", "yellow")
+
+    def unmatched(self) -> Iterator[str]:
+        """The layers without a line; a layer inside one that has a line is told with it."""
+        if self.report.program is None:
+            return
+        lost = [
+            (self.report.layer(u.layer)[0], u)
+            for u in self.report.mapping.unmatched_layers
+            if not any(self.report.mapping.of_layer(u.layer[:depth]) for depth in range(1, len(u.layer)))
+        ]
+        if lost:
+            yield self.style("bold", "Layers without a line in the program")
+        for layer, unmatched in lost:
+            places = ", ".join(self.place(site) for site in unmatched.candidates[:3])
+            more = f"; it may be {places}" if places else ""
+            yield from self.wrapped(f"{_name(layer)}: {unmatched.reason}{more}", "  ")
+
+    def closing(self) -> Iterator[str]:
+        """What the result does and does not mean; what is weak in its tests, the notices have said."""
+        if self.localization.outcome != "ranking":
+            yield from self.wrapped(
+                "No failure signal, so no layer is ranked: a ranking compares failing with passing tests. It does "
+                "not follow that the model has no fault, only that these tests do not show one."
+            )
+            return
+        yield from self.wrapped(
+            "A rank says in which layer neurons are active when tests fail, so where to look first. It does not "
+            "prove that layer wrong: data, loss or training may be at fault."
+        )
+        if [layer for layer, score in self.ranked() if score.rank == 1] == [
+            self.localization.model.layers[-1]
+        ]:
+            yield from self.wrapped(
+                "The output layer comes first for most models, wherever their fault is: look at the next ranks, "
+                "too."
+            )
+
+    def ranked(self) -> list[tuple[ModelLayer, LayerScore]]:
+        """The layers of the model itself, the most suspicious first, tied ones in model order."""
+        return _by_rank(self.localization.model.layers, self.localization.layers)
+
+    def amount(self, score: LayerScore) -> str:
+        sampled = f" of {score.neurons} sampled" if score.sampled < score.neurons else ""
+        return f"{score.suspicious}/{score.sampled}{sampled}"
+
+    def place(self, site: LayerSite) -> str:
+        return f"{self.file(self.report.program or '')}:{site.span.line + 1}:{site.span.column + 1}"
+
+    def file(self, name: str) -> str:
+        path = Path(name)
+        return str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else name
+
+    def quoted(self, site: LayerSite) -> str:
+        if site.span.line < len(self.lines):
+            return self.lines[site.span.line].strip()
+        arguments = ", ".join(
+            f"{name}={value.code if isinstance(value, Unknown) else repr(value)}"
+            for name, value in site.arguments.items()
+        )
+        return f"{site.class_name}({arguments})"
+
+    def field(self, name: str, text: str) -> Iterator[str]:
+        lines = textwrap.wrap(text, self.width - 9, break_on_hyphens=False, break_long_words=False) or [""]
+        yield f"{self.style('bold', f'{name:<8}')} {lines[0]}"
+        yield from (f"{'':9}{line}" for line in lines[1:])
+
+    def wrapped(self, text: str, indent: str = "", style: str = "") -> Iterator[str]:
+        for line in text.splitlines():
+            yield from (
+                self.style(style, part)
+                for part in textwrap.wrap(
+                    line,
+                    self.width,
+                    initial_indent=indent,
+                    subsequent_indent=indent,
+                    break_on_hyphens=False,
+                    break_long_words=False,
+                )
+            )
+
+    def style(self, name: str, text: str) -> str:
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.color and name else text
+
+
+def _by_rank(
+    layers: tuple[ModelLayer, ...], scores: tuple[LayerScore, ...]
+) -> list[tuple[ModelLayer, LayerScore]]:
+    ranked = [pair for pair in zip(layers, scores, strict=True) if pair[1].rank is not None]
+    return sorted(ranked, key=lambda pair: pair[1].rank or 0)
+
+
+def _name(layer: ModelLayer) -> str:
+    return f"{layer.name} ({layer.class_name})"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _neuron(neuron: NeuronScore) -> str:
+    position = ",".join(map(str, neuron.position))
+    return (
+        f"  {position:>12}  {number(neuron.suspiciousness):>6}"
+        f"  {neuron.a_ef:>6} {neuron.a_ep:>6} {neuron.a_nf:>6} {neuron.a_np:>6}"
+        f"  {number(neuron.failing.mean):>12}  {number(neuron.passing.mean):>12}"
+        f"{f'  {neuron.condition}' if neuron.condition else ''}"
+    )
