@@ -25,10 +25,9 @@ class LensText:
     action: Action
 
 
-def static_lenses(source: SourceMap, *, running: bool = False) -> tuple[LensText, ...]:
-    """Lenses of a program that was not localized yet; the first one offers to do so."""
+def static_lenses(source: SourceMap, first: str = "GUIDER: localize") -> tuple[LensText, ...]:
+    """Lenses of a program that was not localized yet; the ``first`` one offers to do so, or says why not."""
     sites = [site for site in source.sites if not site.ignored]
-    first = "GUIDER: localizing …" if running else "GUIDER: localize"
     return tuple(
         LensText(site.span, f"{site.class_name} · not ranked yet" if index else first, "guider.localize")
         for index, site in enumerate(sites)

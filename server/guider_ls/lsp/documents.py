@@ -1,0 +1,136 @@
+"""An open document: its text, what was last read of it, and the result that belongs to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pygls.uris import to_fs_path
+
+from guider_engine.wire import Localization
+from guider_ls.analysis.fingerprint import Fingerprint
+from guider_ls.lsp.moves import moves
+from guider_ls.lsp.positions import Lines
+from guider_ls.mapping.mapping import Mapping
+from guider_ls.present.report import Report
+from guider_ls.source.sites import LayerSite, SourceMap, Span
+
+if TYPE_CHECKING:
+    from lsprotocol import types
+
+
+def path_of(uri: str) -> Path | None:
+    """The file of a URI; ``None`` for other documents."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return Path(path) if path else None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A localization with what it was computed for."""
+
+    localization: Localization
+    finished: float
+    """Seconds since the epoch."""
+    fingerprint: Fingerprint
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says, aligned with the model of the result that was there at the time."""
+
+    source: SourceMap
+    mapping: Mapping | None
+    result: Result | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a document, for the client's status item."""
+
+    state: str = "idle"
+    text: str = ""
+    detail: str = ""
+
+
+class Document:
+    """One open Python document. Its places are those of the last good reading, moved with every edit since."""
+
+    def __init__(self, uri: str, path: Path | None, version: int | None, text: str) -> None:
+        """Open a document; ``path`` is ``None`` where it is not a file."""
+        self.uri = uri
+        self.path = path
+        self.version = version
+        self.lines = Lines(text)
+        self.problem = ""
+        """Why the text as it is cannot be read, where it cannot."""
+        self.status = Status()
+        self.read_once = asyncio.Event()
+        """Set when the first reading has ended, well or not."""
+        self.reading: Reading | None = None
+        self.lenses: list[types.CodeLens] | None = None
+        """What the client was given last, if it asked."""
+        self.underlined = False
+        """Whether the client shows diagnostics."""
+        self._places: dict[Span, Span | None] = {}
+
+    @property
+    def key(self) -> str:
+        """What its runs and its stored result are known by."""
+        return str(self.path or self.uri)
+
+    def change(self, text: str, version: int | None) -> None:
+        """Take over a new text, and move what is known with it."""
+        lines = Lines(text)
+        move = moves(self.lines, lines)
+        self._places = {span: place and move(place) for span, place in self._places.items()}
+        self.lines, self.version = lines, version
+
+    def take(self, reading: Reading) -> None:
+        """Take over a reading of the text as it is now."""
+        self.reading, self.problem = reading, ""
+        self._places = {site.span: site.span for site in reading.source.sites}
+
+    def realign(self, mapping: Mapping | None, result: Result | None) -> None:
+        """Take over another result, and its alignment with the last reading."""
+        if self.reading is not None:
+            self.reading = Reading(self.reading.source, mapping, result)
+
+    @property
+    def result(self) -> Result | None:
+        """The result that is shown."""
+        return self.reading.result if self.reading is not None else None
+
+    @property
+    def source(self) -> SourceMap | None:
+        """What the last good reading found."""
+        return self.reading.source if self.reading is not None else None
+
+    @property
+    def report(self) -> Report | None:
+        """The result joined with the text, where there is a result."""
+        reading = self.reading
+        if reading is None or reading.result is None or reading.mapping is None:
+            return None
+        result = reading.result
+        return Report(self.key, reading.source, result.localization, reading.mapping, result.finished)
+
+    def place(self, span: Span) -> Span | None:
+        """Where a span of the last reading stands now; ``None`` if it is gone."""
+        return self._places.get(span)
+
+    def site_at(self, line: int, column: int) -> LayerSite | None:
+        """The innermost construction around a place."""
+        found: tuple[Span, LayerSite] | None = None
+        for site in self.reading.source.sites if self.reading is not None else ():
+            place = self.place(site.span)
+            if place is None or not (
+                (place.line, place.column) <= (line, column) <= (place.end_line, place.end_column)
+            ):
+                continue
+            if found is None or (place.line, place.column) >= (found[0].line, found[0].column):
+                found = place, site
+        return found[1] if found else None

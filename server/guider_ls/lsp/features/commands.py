@@ -1,0 +1,106 @@
+"""The commands that lenses, editors and people call."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+if TYPE_CHECKING:
+    from guider_ls.lsp.documents import Document
+    from guider_ls.lsp.server import GuiderServer
+
+
+def register(server: GuiderServer) -> None:
+    """Register the commands."""
+
+    @server.command("guider.localize")
+    async def localize(*arguments: str) -> None:
+        document = _document(server, arguments)
+        if document is None:
+            return
+        project = server.project_of(document)
+        if project is None:
+            server.client.tell("GUIDER: save the program to a file first, then localize.")
+            return
+        # The run goes on in the background: some clients wait for a command with a short deadline.
+        await server.runs.request(document, project, "command")
+
+    @server.command("guider.cancel")
+    def cancel(*arguments: str) -> None:
+        uri = _uri(arguments)
+        document = server.documents.get(uri) if uri else None
+        # The editor names the active file, whichever it is that runs.
+        if not (server.runs.cancel(document) or server.runs.cancel()):
+            server.client.tell("GUIDER: nothing is running.")
+
+    @server.command("guider.showReport")
+    async def show_report(*arguments: str) -> None:
+        document = _document(server, arguments)
+        if document is None:
+            return
+        report = document.report
+        if report is None:
+            reason = (
+                document.status.detail or "the program was not localized yet; run GUIDER: Localize Faults"
+            )
+            server.client.tell(f"GUIDER has no report: {reason}")
+            return
+        from guider_ls.present.text import to_text
+
+        await _show(server, f"report-{_short(document.key)}.txt", to_text(report))
+
+    @server.command("guider.showLog")
+    async def show_log(*arguments: str) -> None:
+        uri = _uri(arguments)
+        document = server.documents.get(uri) if uri else None
+        own = server.project_of(document) if document is not None else None
+        projects = [own] if own is not None else list(server.projects.values())
+        logs = [f"{p.root}\n\n{text}" for p in projects if (text := p.engine_log())]
+        if not logs:
+            server.client.tell("GUIDER: no engine has been started yet, so there is no log.")
+            return
+        await _show(server, "engine.log", "\n\n".join(logs) + "\n")
+
+
+def _uri(arguments: tuple[str, ...]) -> str | None:
+    return arguments[0] if arguments and isinstance(arguments[0], str) else None
+
+
+def _document(server: GuiderServer, arguments: tuple[str, ...]) -> Document | None:
+    """The document that a command is about; the user is told if there is none."""
+    uri = _uri(arguments)
+    document = server.document(uri)
+    if document is None:
+        which = f"{uri} is not an open Python file" if uri else "no Python file was named"
+        server.client.tell(f"GUIDER: {which}. Open the program that builds the model, and try again.")
+    return document
+
+
+async def _show(server: GuiderServer, name: str, text: str) -> None:
+    """Open a text in the editor, or say where it is."""
+    path = server.cache / "shown" / name
+    try:
+        await asyncio.to_thread(_write, path, text)
+    except OSError as error:
+        server.client.tell(f"GUIDER: {path} cannot be written: {error}", types.MessageType.Error)
+        return
+    if server.client.shows_documents:
+        shown = await server.client.ask(
+            types.WINDOW_SHOW_DOCUMENT, types.ShowDocumentParams(path.as_uri(), take_focus=True)
+        )
+        if shown is not None and shown.success:
+            return
+    server.client.tell(f"GUIDER: see {path}")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _short(key: str) -> str:
+    return f"{Path(key).stem}-{hashlib.sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"

@@ -1,0 +1,44 @@
+"""Hover on a layer construction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from guider_ls.lsp.positions import from_position, to_range
+from guider_ls.present.hover import ranked_hover, static_hover
+from guider_ls.present.phrases import escaped
+
+if TYPE_CHECKING:
+    from guider_ls.lsp.server import GuiderServer
+
+
+def register(server: GuiderServer) -> None:
+    """Register the feature."""
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> types.Hover | None:
+        document = server.documents.get(params.text_document.uri)
+        if document is None:
+            return None
+        settings = server.settings_of(document)
+        if not (settings.enable and settings.hover):
+            return None
+        line, column = from_position(document.lines, params.position, server.client.encoding)
+        site = document.site_at(line, column)
+        if site is None or (place := document.place(site.span)) is None:
+            return None
+        report = document.report
+        if report is not None:
+            text = ranked_hover(report, site)
+        else:
+            text = static_hover(site, notes=_notes(document.status.detail))
+        return types.Hover(
+            types.MarkupContent(types.MarkupKind.Markdown, text),
+            to_range(document.lines, place, server.client.encoding),
+        )
+
+
+def _notes(detail: str) -> tuple[str, ...]:
+    return tuple(escaped(paragraph) for paragraph in detail.split("\n\n") if paragraph.strip())

@@ -1,0 +1,68 @@
+"""Code lenses on every layer construction, from what is known at the time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from guider_ls.lsp.positions import to_range
+from guider_ls.present.lenses import ranked_lenses, static_lenses
+
+if TYPE_CHECKING:
+    from guider_ls.lsp.documents import Document
+    from guider_ls.lsp.server import GuiderServer
+
+OFFERS = {
+    "running": "GUIDER: localizing …",
+    "no-target": "GUIDER: no model or test set found",
+    "error": "GUIDER: localization failed",
+    "untrusted": "GUIDER: the folder is not trusted",
+}
+"""What stands above the first construction of a program without a ranking, by the status of its document."""
+
+
+def register(server: GuiderServer) -> None:
+    """Register the feature."""
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
+    async def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None:
+            return []
+        await document.read_once.wait()
+        document.lenses = lenses_of(server, document)
+        return document.lenses
+
+
+def lenses_of(server: GuiderServer, document: Document) -> list[types.CodeLens]:
+    """The lenses of a document as of now."""
+    settings = server.settings_of(document)
+    if document.source is None or not (settings.enable and settings.code_lens):
+        return []
+    report = document.report
+    if report is not None:
+        texts = ranked_lenses(report)
+    else:
+        texts = static_lenses(document.source, OFFERS.get(document.status.state, "GUIDER: localize"))
+    found = []
+    for lens in texts:
+        place = document.place(lens.span)
+        if place is not None:
+            command = types.Command(lens.text, lens.action, arguments=[document.uri])
+            found.append(types.CodeLens(to_range(document.lines, place, server.client.encoding), command))
+    return found
+
+
+def refresh(server: GuiderServer, document: Document) -> None:
+    """Make the client ask again, if it would get another answer."""
+    if document.lenses is None or not server.client.refreshes_lenses:
+        return
+    now = lenses_of(server, document)
+    if now != document.lenses:
+        document.lenses = now
+        server.spawn(_ask(server))
+
+
+async def _ask(server: GuiderServer) -> None:
+    await server.client.ask(types.WORKSPACE_CODE_LENS_REFRESH, None)

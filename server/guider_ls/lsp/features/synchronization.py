@@ -1,0 +1,85 @@
+"""Documents as the client opens, edits, saves, closes, renames and deletes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from guider_ls.lsp.documents import Document, path_of
+
+if TYPE_CHECKING:
+    from guider_ls.lsp.server import GuiderServer
+
+DEBOUNCE = 0.15
+"""Seconds without an edit before a text is read again."""
+
+
+def register(server: GuiderServer) -> None:
+    """Register the feature."""
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        item = params.text_document
+        path = path_of(item.uri)
+        if item.language_id != "python" and not (path and path.suffix in {".py", ".pyw"}):
+            return
+        document = Document(item.uri, path, item.version, item.text)
+        server.documents[item.uri] = document
+        server.read(document)
+        server.spawn(opened(server, document))
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or not params.content_changes:
+            return
+        document.change(params.content_changes[-1].text, params.text_document.version)
+        server.refresh(document)
+        server.read(document, DEBOUNCE)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or (project := server.project_of(document)) is None:
+            return
+        server.read(document)
+        if not server.client.watches_files:
+            project.reconfigure()
+        await server.runs.request(document, project, "save")
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        forget(params.text_document.uri)
+
+    def forget(uri: str) -> None:
+        for document in list(server.documents.values()):
+            if document.uri == uri or document.uri.startswith(f"{uri}/"):
+                server.forget(document)
+
+    # A renamed or deleted file is closed by most clients, but not by all.
+    python_files = types.FileOperationRegistrationOptions(
+        [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
+    )
+
+    @server.feature(types.WORKSPACE_DID_RENAME_FILES, python_files)
+    def did_rename(params: types.RenameFilesParams) -> None:
+        for file in params.files:
+            forget(file.old_uri)
+
+    @server.feature(types.WORKSPACE_DID_DELETE_FILES, python_files)
+    def did_delete(params: types.DeleteFilesParams) -> None:
+        for file in params.files:
+            forget(file.uri)
+
+
+async def opened(server: GuiderServer, document: Document) -> None:
+    """Show what is known of a document already, then find out more."""
+    project = server.project_of(document)
+    if project is None:
+        return
+    await project.configured()
+    await document.read_once.wait()
+    await server.runs.restore(document, project)
+    server.refresh(document)
+    await server.runs.request(document, project, "open")

@@ -1,0 +1,51 @@
+"""Files that change on disk: models, test sets, settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from guider_ls.analysis.fingerprint import files_of
+from guider_ls.lsp.documents import path_of
+from guider_ls.lsp.features import configuration
+
+if TYPE_CHECKING:
+    from guider_ls.lsp.server import GuiderServer
+
+PATTERNS = ("**/*.{keras,h5,npz,npy}", "**/pyproject.toml")
+
+
+def register(server: GuiderServer) -> None:
+    """Register the feature."""
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(_params: types.InitializedParams) -> None:
+        registrations = []
+        if server.client.watches_files:
+            watchers = [types.FileSystemWatcher(pattern) for pattern in PATTERNS]
+            options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+            registrations.append(
+                types.Registration("guider-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            )
+        if server.client.registers_configuration:
+            section = types.DidChangeConfigurationRegistrationOptions(section="guider")
+            registrations.append(
+                types.Registration("guider-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, section)
+            )
+        if registrations:
+            await server.client.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def did_change(params: types.DidChangeWatchedFilesParams) -> None:
+        paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
+        for root, project in list(server.projects.items()):
+            below = [path for path in paths if path.is_relative_to(root)]
+            if root / "pyproject.toml" in below:
+                await configuration.changed(server, project)
+                continue
+            for document in server.documents_of(project):
+                result = document.result
+                read = files_of(result.fingerprint.inputs) if result is not None else ()
+                if below or not set(paths).isdisjoint(read):
+                    await server.runs.request(document, project, "files")

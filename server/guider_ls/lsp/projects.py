@@ -1,0 +1,133 @@
+"""A project: its settings as the editor and pyproject.toml give them, its engine, its runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from lsprotocol import types
+
+from guider_ls.analysis.scheduler import Scheduler
+from guider_ls.errors import EnvironmentProblem
+from guider_ls.project.settings import Problem, Settings, from_mapping, of_project
+
+if TYPE_CHECKING:
+    from guider_ls.analysis.engine import Engine
+    from guider_ls.lsp.client import Client
+    from guider_ls.project.interpreter import Interpreter
+
+_CONFIGURATION_TIMEOUT = 10.0
+"""Seconds that a client has to answer for its settings; then those of the project alone count."""
+
+
+class Project:
+    """The folder of one or more programs. At most one engine, of one interpreter, belongs to it."""
+
+    def __init__(self, root: Path, client: Client, on_error: Callable[[BaseException], None]) -> None:
+        """Start without settings and without an engine."""
+        self.root = root
+        self.scheduler = Scheduler(on_error)
+        self.settings = Settings()
+        self._editor_choice: tuple[str, ...] = ()
+        self._client = client
+        self._engine: Engine | None = None
+        self._configuring: asyncio.Task[None] | None = None
+
+    async def configured(self) -> Settings:
+        """The settings, once they are known."""
+        if self._configuring is None:
+            self._configuring = asyncio.ensure_future(self._configure())
+        await asyncio.shield(self._configuring)
+        return self.settings
+
+    def reconfigure(self) -> None:
+        """Settings may have changed: read them again when they are needed next."""
+        self._configuring = None
+        self._client.forget(str(self.root))
+
+    async def _configure(self) -> None:
+        editor = await self._of_editor()
+        project, problems = await asyncio.to_thread(of_project, self.root)
+        chosen, more = from_mapping(editor)
+        # An editor sends all keys, those that nobody set with their defaults: these leave the project's alone.
+        default = Settings()
+        names = [field.name for field in attrs.fields(Settings)]
+        changed = {n: getattr(chosen, n) for n in names if getattr(chosen, n) != getattr(default, n)}
+        self.settings = attrs.evolve(project, **changed)
+        choice = editor.get("editorInterpreter") or ()
+        choice = (choice,) if isinstance(choice, str) else choice
+        valid = isinstance(choice, (list, tuple)) and all(isinstance(part, str) for part in choice)
+        self._editor_choice = tuple(choice) if valid else ()
+        for problem in problems:
+            self._warn(problem, problem.key)
+        for problem in more:
+            self._warn(problem, f"guider.{problem.key}")
+
+    async def _of_editor(self) -> Mapping[str, Any]:
+        """What the editor says, an empty mapping where it says nothing."""
+        if not self._client.gives_configuration:
+            return self._client.pushed_configuration
+        item = types.ConfigurationItem(scope_uri=self.root.as_uri(), section="guider")
+        question = self._client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams([item]))
+        try:
+            answer = await asyncio.wait_for(question, _CONFIGURATION_TIMEOUT)
+        except Exception as error:  # whatever the client does: its settings are not worth a failure
+            self._client.log(f"the editor gave no settings: {error or type(error).__name__}")
+            return {}
+        section = answer[0] if answer else None
+        return section if isinstance(section, dict) else {}
+
+    def _warn(self, problem: Problem, key: str) -> None:
+        origin = f" in {problem.origin}" if problem.origin else ""
+        text = f"GUIDER: setting {key}{origin}: {problem.message}"
+        self._client.tell_once(f"settings of {self.root}", text, types.MessageType.Warning)
+
+    # The engine
+
+    def interpreter(self) -> Interpreter:
+        """The interpreter of the engine.
+
+        Raises:
+            EnvironmentProblem: there is none.
+        """
+        from guider_ls.project.interpreter import find_interpreter
+
+        return find_interpreter(self.root, self.settings, editor_choice=self._editor_choice)
+
+    async def engine(self, interpreter: Interpreter) -> Engine:
+        """The engine of that interpreter; another one is closed."""
+        from guider_ls.analysis.engine import Engine
+
+        if self._engine is not None and self._engine.command != interpreter.command:
+            await self.close_engine()
+        if self._engine is None:
+            self._engine = Engine(interpreter.command, root=self.root)
+        return self._engine
+
+    async def close_other_engine(self) -> None:
+        """End the engine if the interpreter is not that of the settings any more."""
+        try:
+            command = self.interpreter().command
+        except EnvironmentProblem:
+            command = ()
+        if self._engine is not None and self._engine.command != command:
+            await self.close_engine()
+
+    def engine_log(self) -> str:
+        """What the engine printed last; empty where there is no engine."""
+        return self._engine.log_tail() if self._engine is not None else ""
+
+    async def close_engine(self) -> None:
+        """End the engine, busy or not."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
+
+    async def close(self) -> None:
+        """End runs and engine."""
+        self.scheduler.cancel()
+        await self.close_engine()
+        await self.scheduler.close()

@@ -1,0 +1,255 @@
+"""From a wish to localize to a result: what is needed, whether anything changed, the run, its failures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from lsprotocol import types
+
+from guider_ls.analysis.fingerprint import Fingerprint, files_of, is_fresh, settled
+from guider_ls.analysis.store import Stored
+from guider_ls.errors import Cancelled, GuiderError, InputError, UsageError
+from guider_ls.lsp.documents import Document, Result, Status
+from guider_ls.lsp.projects import Project
+from guider_ls.project.settings import Settings
+from guider_ls.source.sites import SourceMap
+
+if TYPE_CHECKING:
+    from guider_ls.lsp.server import GuiderServer
+    from guider_ls.project.interpreter import Interpreter
+    from guider_ls.project.targets import Target
+
+Reason = Literal["command", "open", "save", "files"]
+"""Why a localization is wished for."""
+
+_FRESH = 5.0
+"""Seconds after its last change in which a model file that cannot be loaded is tried once more."""
+_RETRY_AFTER = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that failed; the same inputs are not tried again by themselves."""
+
+    fingerprint: Fingerprint
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would read."""
+
+    source: SourceMap
+    target: Target
+    settings: Settings
+    fingerprint: Fingerprint
+
+
+class Runs:
+    """The localizations of all projects."""
+
+    def __init__(self, server: GuiderServer) -> None:
+        """Work for ``server``."""
+        self._server = server
+        self._client = server.client
+        self._failures: dict[str, Failure] = {}
+
+    async def restore(self, document: Document, project: Project) -> None:
+        """Show the stored result of a document, if it is one of the inputs as they are now."""
+        if document.path is None or document.result is not None:
+            return
+        stored = await asyncio.to_thread(self._server.store.load, document.path)
+        if stored is None:
+            return
+        self._server.fingerprints.remember(stored.fingerprint)
+        try:
+            plan = await self._plan(document, project)
+        except GuiderError:
+            return
+        if stored.fingerprint.same(plan.fingerprint) and document.result is None:
+            result = Result(stored.localization, stored.finished, plan.fingerprint, generation=0)
+            await self._server.show(document, result)
+
+    async def request(self, document: Document, project: Project, reason: Reason) -> None:
+        """Localize, if the settings want it for this reason and anything changed."""
+        settings = await project.configured()
+        explicit = reason == "command"
+        if not settings.enable:
+            if explicit:
+                self._client.tell("GUIDER is switched off by the setting guider.enable.")
+            return
+        if document.path is None:
+            if explicit:
+                self._client.tell("GUIDER: save the program to a file first, then localize.")
+            return
+        if not self._client.trusted:
+            self._status(document, "untrusted", "not trusted", UNTRUSTED)
+            if explicit:
+                self._client.tell(UNTRUSTED, types.MessageType.Warning)
+            return
+        if not explicit and settings.run == "manual":
+            return
+        if reason == "save" and settings.run == "onModelChange" and self._client.watches_files:
+            return
+        if explicit:
+            self._client.forget(str(project.root))
+        project.scheduler.submit(
+            document.key, lambda generation: self._run(document.uri, project, explicit, generation)
+        )
+
+    def cancel(self, document: Document | None = None) -> bool:
+        """Cancel the runs of a document, or all; return whether there were any."""
+        key = document.key if document is not None else None
+        cancelled = [project.scheduler.cancel(key) for project in self._server.projects.values()]
+        return any(cancelled)
+
+    # One run
+
+    async def _run(self, uri: str, project: Project, explicit: bool, generation: int) -> None:
+        document = self._server.documents.get(uri)
+        if document is None:
+            return
+        try:
+            await self._localize(document, project, explicit, generation)
+        except asyncio.CancelledError:
+            self._settle(document)
+            if explicit:
+                self._client.log(f"cancelled: {document.key}")
+            raise
+        except Cancelled:
+            self._settle(document)
+        except GuiderError as error:
+            self._fail(document, project, error, explicit)
+        except Exception:
+            self._settle(document)
+            raise
+
+    async def _localize(self, document: Document, project: Project, explicit: bool, generation: int) -> None:
+        await document.read_once.wait()
+        if document.source is None:
+            raise InputError("program-syntax", document.problem or "The program cannot be read.")
+        if not explicit and not document.source.sites:
+            return
+        plan = await self._plan(document, project, settle=True)
+        shown = document.result
+        if shown is not None and shown.fingerprint.same(plan.fingerprint):
+            self._settle(document)
+            if explicit:
+                when = time.strftime("%H:%M", time.localtime(shown.finished))
+                self._client.tell(
+                    f"GUIDER: nothing changed since the localization of {when}: the model, the test set and the "
+                    "settings are the same."
+                )
+            return
+        if (known := self._known(plan.fingerprint, generation)) is not None:
+            await self._server.show(document, known)
+            return
+        interpreter = await asyncio.to_thread(project.interpreter)
+        failure = Failure(plan.fingerprint, interpreter.command)
+        if not explicit and self._same_failure(document, failure):
+            return
+        self._client.forget(str(project.root))
+        try:
+            result = await self._ask(document, project, plan, interpreter, generation)
+        except Cancelled:
+            raise
+        except GuiderError:
+            self._failures[document.key] = failure
+            raise
+        self._failures.pop(document.key, None)
+        await self._publish(document, project, plan, result)
+
+    async def _ask(
+        self, document: Document, project: Project, plan: Plan, interpreter: Interpreter, generation: int
+    ) -> Result:
+        from guider_ls.analysis.localize import localize
+
+        program = document.path.name if document.path is not None else ""
+        self._status(document, "running", "localizing")
+        self._server.refresh(document)
+        title = f"GUIDER: localizing {program}"
+        cancel = partial(project.scheduler.cancel, document.key)
+        async with self._client.progress(title, cancel) as on_progress:
+            for last in (False, True):
+                engine = await project.engine(interpreter)
+                try:
+                    report = await localize(engine, plan.target, plan.settings, plan.source, on_progress)
+                    break
+                except InputError as error:
+                    # A training script may have been caught in the middle of writing the model.
+                    if last or not error.code.startswith("model") or not is_fresh(plan.target.model, _FRESH):
+                        raise
+                    await asyncio.sleep(_RETRY_AFTER)
+        return Result(report.localization, report.finished, plan.fingerprint, generation)
+
+    async def _publish(self, document: Document, project: Project, plan: Plan, result: Result) -> None:
+        """Show and store a result, unless files or settings changed while it was computed."""
+        now = await self._plan(document, project)
+        if not now.fingerprint.same(plan.fingerprint):
+            if project.scheduler.is_newest(document.key, result.generation):
+                await self.request(document, project, "files")
+            return
+        try:
+            stored = Stored(document.key, plan.fingerprint, result.finished, result.localization)
+            await asyncio.to_thread(self._server.store.save, stored)
+        except OSError as error:
+            self._client.log(f"the result cannot be stored: {error}", types.MessageType.Warning)
+        current = self._server.documents.get(document.uri)
+        if current is not None:
+            await self._server.show(current, result)
+
+    async def _plan(self, document: Document, project: Project, *, settle: bool = False) -> Plan:
+        from guider_ls.project.targets import find_target, to_inputs
+
+        settings = await project.configured()
+        source = document.source or SourceMap((), ())
+        target = await asyncio.to_thread(find_target, document.path, project.root, settings, source)
+        inputs = to_inputs(target, settings)
+        if settle:
+            await settled(files_of(inputs))
+        fingerprint = await asyncio.to_thread(self._server.fingerprints.take, inputs)
+        return Plan(source, target, settings, fingerprint)
+
+    def _known(self, fingerprint: Fingerprint, generation: int) -> Result | None:
+        """The same question answered for another open document."""
+        for other in self._server.documents.values():
+            if other.result is not None and other.result.fingerprint.same(fingerprint):
+                return replace(other.result, generation=generation)
+        return None
+
+    def _same_failure(self, document: Document, failure: Failure) -> bool:
+        known = self._failures.get(document.key)
+        return (
+            known is not None
+            and known.command == failure.command
+            and known.fingerprint.same(failure.fingerprint)
+        )
+
+    def _fail(self, document: Document, project: Project, error: GuiderError, explicit: bool) -> None:
+        if error.detail:
+            self._client.log(f"{error.code}: {error.message}\n{error.detail}", types.MessageType.Error)
+        no_target = isinstance(error, UsageError) or error.code in NO_TARGET
+        state, text = ("no-target", "no model or test set") if no_target else ("error", "failed")
+        self._status(document, state, text, error.message)
+        if explicit or (not no_target and error.code != "program-syntax"):
+            self._client.tell_once(str(project.root), f"GUIDER: {error.message}")
+        self._server.refresh(document)
+
+    def _settle(self, document: Document) -> None:
+        """Back to what is shown, after a run that changed nothing."""
+        self._client.show_status(document, self._server.status_of(document))
+        self._server.refresh(document)
+
+    def _status(self, document: Document, state: str, text: str, detail: str = "") -> None:
+        self._client.show_status(document, Status(state, text, detail))
+
+
+NO_TARGET = frozenset({"target-missing", "target-ambiguous", "model-missing", "test-data-missing"})
+UNTRUSTED = (
+    "GUIDER does not run the model of a folder that is not trusted: loading a model executes code. Trust the folder "
+    "to localize faults."
+)

@@ -1,0 +1,299 @@
+"""The language server: its state, and the wiring of its features."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import logging
+import sys
+import traceback
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import FeatureRequestError, JsonRpcException, PyglsError
+from pygls.io_ import AsyncReader, AsyncWriter, StdinAsyncReader, StdoutWriter, Writer, run_async
+from pygls.lsp.server import LanguageServer
+
+from guider_engine.wire import ModelSummary
+from guider_ls.analysis.fingerprint import Fingerprints
+from guider_ls.analysis.store import Store, cache_folder
+from guider_ls.errors import InputError
+from guider_ls.lsp.client import Client
+from guider_ls.lsp.documents import Document, Reading, Result, Status
+from guider_ls.lsp.features import (
+    commands,
+    configuration,
+    diagnostics,
+    hover,
+    lenses,
+    lifecycle,
+    synchronization,
+    watching,
+)
+from guider_ls.lsp.projects import Project
+from guider_ls.lsp.protocol import Protocol
+from guider_ls.lsp.runs import Runs
+from guider_ls.mapping.mapping import Mapping
+from guider_ls.project.settings import Settings
+from guider_ls.source.sites import SourceMap
+
+logger = logging.getLogger(__name__)
+
+
+class GuiderServer(LanguageServer):
+    """All state between requests. Everything happens on the event loop but reading programs and files."""
+
+    def __init__(self, cache: Path | None = None) -> None:
+        """Make a server that keeps results in ``cache``."""
+        super().__init__(
+            "guider-ls",
+            importlib.metadata.version("guider-ls"),
+            types.TextDocumentSyncKind.Full,
+            protocol_cls=Protocol,
+        )
+        self.cache = cache or cache_folder()
+        self.client = Client(self)
+        self.documents: dict[str, Document] = {}
+        self.projects: dict[Path, Project] = {}
+        self.store = Store(self.cache / "results")
+        self.fingerprints = Fingerprints()
+        self.runs = Runs(self)
+        # One at a time: libcst's parser holds the interpreter lock anyway.
+        self._reader = ThreadPoolExecutor(1, "reader")
+        self._readings: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reported: set[str] = set()
+        for feature in (
+            lifecycle,
+            configuration,
+            synchronization,
+            watching,
+            lenses,
+            diagnostics,
+            hover,
+            commands,
+        ):
+            feature.register(self)
+
+    # Documents and projects
+
+    def document(self, uri: str | None) -> Document | None:
+        """An open document; without a URI the only one there is."""
+        if uri is None:
+            return next(iter(self.documents.values())) if len(self.documents) == 1 else None
+        return self.documents.get(uri)
+
+    def project_of(self, document: Document) -> Project | None:
+        """The project of a document; ``None`` where it is not a file."""
+        from guider_ls.project.targets import project_root
+
+        if document.path is None:
+            return None
+        root = project_root(document.path)
+        if root not in self.projects:
+            self.projects[root] = Project(root, self.client, self.report_background_error)
+        return self.projects[root]
+
+    def documents_of(self, project: Project) -> list[Document]:
+        """The open documents of a project."""
+        return [d for d in self.documents.values() if self.project_of(d) is project]
+
+    def settings_of(self, document: Document) -> Settings:
+        """The settings that count for a document, as far as they are known."""
+        project = self.project_of(document)
+        return project.settings if project is not None else Settings()
+
+    def forget(self, document: Document) -> None:
+        """The document is gone."""
+        self.documents.pop(document.uri, None)
+        if (reading := self._readings.pop(document.uri, None)) is not None:
+            reading.cancel()
+        document.read_once.set()
+        diagnostics.clear(self, document)
+
+    # Reading
+
+    def read(self, document: Document, delay: float = 0.0) -> None:
+        """Read the document after ``delay`` seconds, instead of what was still to be read of it."""
+        if (before := self._readings.pop(document.uri, None)) is not None:
+            before.cancel()
+        task = self._readings[document.uri] = self.spawn(self._read(document, delay))
+        task.add_done_callback(lambda done: self._forget_reading(document.uri, done))
+
+    def _forget_reading(self, uri: str, task: asyncio.Task[None]) -> None:
+        if self._readings.get(uri) is task:
+            del self._readings[uri]
+
+    async def _read(self, document: Document, delay: float) -> None:
+        await asyncio.sleep(delay)
+        try:
+            source = await self._in_reader(_read_program, document.lines.text)
+            await self._align(document, source, document.result)
+        except InputError as error:
+            document.problem = error.message
+        except Exception as error:
+            self.report_background_error(error)
+        document.read_once.set()
+        self.refresh(document)
+
+    async def show(self, document: Document, result: Result) -> None:
+        """Show another result on a document."""
+        while (source := document.source) is not None:
+            mapping = await self._aligned(source, result)
+            if document.source is source:
+                document.realign(mapping, result)
+                break
+        self.client.show_status(document, self.status_of(document))
+        self.refresh(document)
+
+    async def _align(self, document: Document, source: SourceMap, result: Result | None) -> None:
+        while True:
+            mapping = await self._aligned(source, result)
+            if document.result is result:
+                document.take(Reading(source, mapping, result))
+                return
+            result = document.result
+
+    async def _aligned(self, source: SourceMap, result: Result | None) -> Mapping | None:
+        return None if result is None else await self._in_reader(_align, source, result.localization.model)
+
+    async def _in_reader(self, work: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
+
+    # What the client sees
+
+    def refresh(self, document: Document) -> None:
+        """Bring lenses and diagnostics of a document up to date."""
+        diagnostics.publish(self, document)
+        lenses.refresh(self, document)
+
+    def status_of(self, document: Document) -> Status:
+        """The status of a document while nothing runs for it."""
+        result = document.result
+        if result is None:
+            return Status()
+        tests = result.localization.tests
+        counts = f"{tests.failed} of {tests.total} tests failed"
+        if result.localization.outcome == "no-failure-signal":
+            return Status("no-signal", "no failure signal", counts)
+        return Status("ranked", "ranked", counts)
+
+    # Background work
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something in the background; what it raises is reported."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._spawned)
+        return task
+
+    def _spawned(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.report_background_error(error)
+
+    def report_background_error(self, error: BaseException) -> None:
+        """Log a bug, and tell it once."""
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self.client.log(text, types.MessageType.Error)
+        summary = f"{type(error).__name__}: {error}"
+        if summary not in self._reported:
+            self._reported.add(summary)
+            self.client.tell(
+                f"GUIDER had an internal error ({summary}). It goes on; the log has the details."
+            )
+
+    def report_server_error(
+        self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
+    ) -> None:
+        """Log what a handler raises; a request's error is the client's answer already."""
+        if source is FeatureRequestError:
+            logger.warning("%s", error)
+        else:
+            self.report_background_error(error)
+
+    async def close(self) -> None:
+        """End all work and all engines."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*(project.close() for project in self.projects.values()), return_exceptions=True)
+        self.projects.clear()
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+
+def _read_program(text: str) -> SourceMap:
+    # Here, not above: libcst takes longer to import than all the rest.
+    from guider_ls.source.read import read_program
+
+    return read_program(text)
+
+
+def _align(source: SourceMap, model: ModelSummary) -> Mapping:
+    from guider_ls.mapping.align import align
+
+    return align(source, model)
+
+
+def run_stdio() -> None:
+    """Serve one client on standard input and output, until it says exit or goes away."""
+    output = sys.stdout.buffer
+    # Whatever prints must not end up between the messages.
+    sys.stdout = sys.stderr
+    reader = StdinAsyncReader(sys.stdin.buffer, ThreadPoolExecutor(1, "stdin"))
+    _run(_serve(reader, StdoutWriter(output)))
+
+
+def run_tcp(host: str, port: int) -> None:
+    """Serve one client that connects to ``host``:``port``, until it says exit or goes away."""
+    _run(_serve_tcp(host, port))
+
+
+def _run(serving: Coroutine[Any, Any, None]) -> None:
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
+    # At INFO, pygls writes whole messages, programs and all.
+    logging.getLogger("pygls").setLevel(logging.WARNING)
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        asyncio.run(serving)
+
+
+async def _serve(reader: AsyncReader, writer: AsyncWriter | Writer) -> None:
+    server = GuiderServer()
+    server.protocol.set_writer(writer)
+    try:
+        await run_async(Event(), reader, server.protocol, logger, server.report_server_error)
+    finally:
+        # Also on the SystemExit of the exit notification: no engine may be left behind.
+        await server.close()
+
+
+async def _serve_tcp(host: str, port: int) -> None:
+    done = asyncio.get_running_loop().create_future()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        listening.close()
+        done.set_result((reader, writer))
+
+    listening = await asyncio.start_server(connected, host, port)
+    print(f"listening on {listening.sockets[0].getsockname()[1]}", file=sys.stderr, flush=True)
+    reader, writer = await done
+    await _serve(reader, _StreamWriter(writer))
+
+
+class _StreamWriter:
+    """What pygls expects of a writer, on a stream."""
+
+    def __init__(self, stream: asyncio.StreamWriter) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> None:
+        self._stream.write(data)
+
+    def close(self) -> None:
+        self._stream.close()
