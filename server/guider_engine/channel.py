@@ -30,6 +30,9 @@ PACKAGES = ("keras", "tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-ker
 PROGRESS_INTERVAL = 0.05
 """Seconds between two messages of the same stage."""
 WATCH_INTERVAL = 2.0
+"""Seconds between two looks at whether the parent process lives."""
+LONGEST_TEXT = 400
+"""Characters of an exception's text that a message carries."""
 NICENESS = 10
 
 
@@ -54,7 +57,7 @@ def new_session() -> Worker:
 
 def serve(incoming: int, outgoing: int, session_factory: Callable[[], Worker] = new_session) -> NoReturn:
     """Answer the requests that come in over one descriptor through the other, until the first one closes."""
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)  # a segmentation fault says in which line of Python it was
     if sys.platform != "win32":
         os.nice(NICENESS)
     channel = Channel(outgoing)
@@ -238,8 +241,11 @@ def _root(request: wire.Localize | wire.Inspect) -> str:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"it asked to exit with {error.code!r}"
-    text = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    try:
+        text = next(iter(str(error).strip().splitlines()), "")
+    except Exception:  # an exception's own text may fail
+        text = ""
+    return f"{type(error).__name__}: {text[:LONGEST_TEXT]}" if text else type(error).__name__
 
 
 def _place_in_project(error: BaseException, root: str) -> str:

@@ -280,14 +280,14 @@ class Engine:
         raise self._broken(f"did not start the engine: it {exit_reason(run.process.exited.result())}", run)
 
     def _broken(self, what: str, run: _Run | None = None) -> GuiderError:
-        printed = _indented(self._log.tail(SHOWN_LINES, since=run.log_mark)) if run else ""
-        said = f"\nIt printed:\n{printed}" if printed else ""
+        printed = self._log.tail(200, since=run.log_mark) if run else ""
+        said = f"\nIt printed:\n{last_words(printed)}" if printed else ""
         return EnvironmentProblem(
             "interpreter-broken",
             f"The interpreter `{shlex.join(self.command)}` {what}.{said}\n"
             "Needed is a Python 3.10 or newer that has the project's Keras; the setting guider.interpreter "
             "names it.",
-            detail=self._log.tail(200, since=run.log_mark) if run else "",
+            detail=printed,
         )
 
     def _receive(self, run: _Run, message: wire.Message) -> None:
@@ -312,6 +312,7 @@ class Engine:
 
     def _ended(self, run: _Run, status: int) -> None:
         self._log.finish()
+        printed = self._log.tail(200, since=run.log_mark)
         if run is not self._run:
             self._log.add("The engine was stopped.")
             return
@@ -319,13 +320,12 @@ class Engine:
         self._run = None
         if self._request is not None and not self._request.answer.done():
             self._crashes += 1
-            printed = _indented(self._log.tail(SHOWN_LINES + 1, since=run.log_mark).rpartition("\n")[0])
-            said = f" Its last lines:\n{printed}" if printed else " It printed nothing."
+            said = f" Its last lines:\n{last_words(printed)}" if printed else " It printed nothing."
             self._abandon(
                 EngineError(
                     "engine-crashed",
                     f"The engine {exit_reason(status)} during the request.{said}",
-                    detail=self._log.tail(200, since=run.log_mark),
+                    detail=printed,
                 )
             )
 
@@ -358,5 +358,10 @@ def _read(line: bytes) -> wire.Message | None:
     return None
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
+def last_words(printed: str) -> str:
+    """The lines of a log that are worth a place in a message; of a fatal error its beginning, not its stack's end."""
+    lines = [line for line in printed.splitlines() if line.strip()]
+    fatal = [index for index, line in enumerate(lines) if line.startswith("Fatal Python error")]
+    if fatal:
+        lines = lines[: fatal[-1] + SHOWN_LINES // 2]
+    return "\n".join(f"  {line}" for line in lines[-SHOWN_LINES:])
