@@ -40,7 +40,7 @@ report("tests", json.dumps([os.getpid(), child.pid]))
 def test_killing_the_server_ends_the_engine_and_its_children(
     root: Path, gone: Callable[[int], bool], work: str
 ) -> None:
-    command = [sys.executable, "-c", SERVER, CODE_ENGINE, root, ENGINE + work]
+    command = [sys.executable, "-c", SERVER, str(CODE_ENGINE), str(root), ENGINE + work]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         pids = json.loads(server.stdout.readline())
