@@ -7,6 +7,7 @@ JSON-able: non-finite numbers travel as ``None``.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -306,12 +307,17 @@ def structure(value: Any, kind: type[T]) -> T:
     return typing.cast(T, _structure(value, kind))
 
 
+@functools.cache
+def _field_types(kind: type[Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
 def _structure(value: Any, kind: Any) -> Any:
     origin = typing.get_origin(kind)
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        known = {f.name for f in dataclasses.fields(kind)}
-        return typing.cast(Any, kind)(**{k: _structure(v, hints[k]) for k, v in value.items() if k in known})
+        hints = _field_types(typing.cast(type, kind))
+        return typing.cast(Any, kind)(**{k: _structure(v, hints[k]) for k, v in value.items() if k in hints})
     if origin in (typing.Union, types.UnionType):
         choices = [c for c in typing.get_args(kind) if c is not type(None)]
         return None if value is None else _structure(value, choices[0])
