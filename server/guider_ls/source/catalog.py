@@ -33,25 +33,142 @@ MERGES = {
 _NOT_LAYERS = frozenset({"Layer", "InputSpec", "Wrapper"})
 
 STAR = frozenset(
-    """
-    Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D
-    AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
-    CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
-    ConvLSTM1D ConvLSTM2D ConvLSTM3D Convolution1D Convolution2D Convolution3D Cropping1D Cropping2D Cropping3D
-    Dense DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell
-    GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D
-    GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
-    GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization GroupQueryAttention
-    HashedCrossing Hashing Identity Input InputLayer IntegerLookup LSTM LSTMCell Lambda Layer LayerNormalization
-    LeakyReLU Masking MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum MelSpectrogram
-    Minimum MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN RandomBrightness
-    RandomContrast RandomCrop RandomFlip RandomHeight RandomRotation RandomTranslation RandomWidth RandomZoom
-    ReLU RepeatVector Rescaling Reshape Resizing SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell Softmax
-    SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells StringLookup
-    Subtract TextVectorization ThresholdedReLU TimeDistributed UnitNormalization UpSampling1D UpSampling2D
-    UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D
-    add average concatenate dot maximum minimum multiply subtract
-    """.split()
+    [
+        "Activation",
+        "ActivityRegularization",
+        "Add",
+        "AdditiveAttention",
+        "AlphaDropout",
+        "Attention",
+        "Average",
+        "AveragePooling1D",
+        "AveragePooling2D",
+        "AveragePooling3D",
+        "AvgPool1D",
+        "AvgPool2D",
+        "AvgPool3D",
+        "BatchNormalization",
+        "Bidirectional",
+        "CategoryEncoding",
+        "CenterCrop",
+        "Concatenate",
+        "Conv1D",
+        "Conv1DTranspose",
+        "Conv2D",
+        "Conv2DTranspose",
+        "Conv3D",
+        "Conv3DTranspose",
+        "ConvLSTM1D",
+        "ConvLSTM2D",
+        "ConvLSTM3D",
+        "Convolution1D",
+        "Convolution2D",
+        "Convolution3D",
+        "Cropping1D",
+        "Cropping2D",
+        "Cropping3D",
+        "Dense",
+        "DepthwiseConv1D",
+        "DepthwiseConv2D",
+        "Discretization",
+        "Dot",
+        "Dropout",
+        "ELU",
+        "EinsumDense",
+        "Embedding",
+        "Flatten",
+        "GRU",
+        "GRUCell",
+        "GaussianDropout",
+        "GaussianNoise",
+        "GlobalAveragePooling1D",
+        "GlobalAveragePooling2D",
+        "GlobalAveragePooling3D",
+        "GlobalAvgPool1D",
+        "GlobalAvgPool2D",
+        "GlobalAvgPool3D",
+        "GlobalMaxPool1D",
+        "GlobalMaxPool2D",
+        "GlobalMaxPool3D",
+        "GlobalMaxPooling1D",
+        "GlobalMaxPooling2D",
+        "GlobalMaxPooling3D",
+        "GroupNormalization",
+        "GroupQueryAttention",
+        "HashedCrossing",
+        "Hashing",
+        "Identity",
+        "Input",
+        "InputLayer",
+        "IntegerLookup",
+        "LSTM",
+        "LSTMCell",
+        "Lambda",
+        "Layer",
+        "LayerNormalization",
+        "LeakyReLU",
+        "Masking",
+        "MaxPool1D",
+        "MaxPool2D",
+        "MaxPool3D",
+        "MaxPooling1D",
+        "MaxPooling2D",
+        "MaxPooling3D",
+        "Maximum",
+        "MelSpectrogram",
+        "Minimum",
+        "MultiHeadAttention",
+        "Multiply",
+        "Normalization",
+        "PReLU",
+        "Permute",
+        "RMSNormalization",
+        "RNN",
+        "RandomBrightness",
+        "RandomContrast",
+        "RandomCrop",
+        "RandomFlip",
+        "RandomHeight",
+        "RandomRotation",
+        "RandomTranslation",
+        "RandomWidth",
+        "RandomZoom",
+        "ReLU",
+        "RepeatVector",
+        "Rescaling",
+        "Reshape",
+        "Resizing",
+        "SeparableConv1D",
+        "SeparableConv2D",
+        "SimpleRNN",
+        "SimpleRNNCell",
+        "Softmax",
+        "SpatialDropout1D",
+        "SpatialDropout2D",
+        "SpatialDropout3D",
+        "SpectralNormalization",
+        "StackedRNNCells",
+        "StringLookup",
+        "Subtract",
+        "TextVectorization",
+        "ThresholdedReLU",
+        "TimeDistributed",
+        "UnitNormalization",
+        "UpSampling1D",
+        "UpSampling2D",
+        "UpSampling3D",
+        "ZeroPadding1D",
+        "ZeroPadding2D",
+        "ZeroPadding3D",
+        "add",
+        "average",
+        "concatenate",
+        "dot",
+        "maximum",
+        "minimum",
+        "multiply",
+        "subtract",
+    ]
 )
 """What ``from keras.layers import *`` brings in."""
 
@@ -105,7 +222,16 @@ def auto_name(class_name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
-_CONV = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate", "groups", "activation")
+_CONV = (
+    "filters",
+    "kernel_size",
+    "strides",
+    "padding",
+    "data_format",
+    "dilation_rate",
+    "groups",
+    "activation",
+)
 _TRANSPOSED = ("filters", "kernel_size", "strides", "padding", "output_padding")
 _POOL = ("pool_size", "strides", "padding", "data_format")
 _RNN = ("units", "activation", "recurrent_activation", "use_bias")
@@ -148,7 +274,11 @@ _POSITIONAL: dict[str, tuple[str, ...]] = {
     "Normalization": ("axis", "mean", "variance"),
     "Permute": ("dims",),
     **{f"{kind}Pooling{n}D": _POOL for kind in ("Max", "Average") for n in (1, 2, 3)},
-    **{f"Global{kind}Pooling{n}D": ("data_format", "keepdims") for kind in ("Max", "Average") for n in (1, 2, 3)},
+    **{
+        f"Global{kind}Pooling{n}D": ("data_format", "keepdims")
+        for kind in ("Max", "Average")
+        for n in (1, 2, 3)
+    },
     "RandomBrightness": ("factor", "value_range", "seed"),
     "RandomContrast": ("factor",),
     "RandomCrop": ("height", "width", "seed"),

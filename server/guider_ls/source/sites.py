@@ -64,6 +64,35 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One layer in the construction of a model."""
+
+    site: int
+    """Index into `SourceMap.sites`."""
+    name_pattern: str | None
+    """Regular expression for the name of this very layer; ``None``: Keras chooses it (``dense_3``)."""
+    optional: bool = False
+    """Whether it may be left out (a branch whose condition the text does not say)."""
+    spread: bool = False
+    """Whether it stands for any number of layers made out of sight (a ready-made network taken apart)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of one entry of `SourceMap.construction` besides its order."""
+
+    label: str
+    """Variable, function or class that holds the model, for people; ``""`` when there is none."""
+    kind: Literal["sequential", "functional", "class", "fragment"]
+    """``fragment``: layers that the program puts into no model by itself."""
+    steps: tuple[Step, ...]
+    loops: tuple[tuple[int, int], ...] = ()
+    """Stretches ``[start, end)`` of the steps that run any number of times."""
+    makers: tuple[int, ...] = ()
+    """Sites that make it as a layer of another model."""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMap:
     """All that one program's text says: layer sites in source order, and the files it writes."""
 
@@ -72,3 +101,5 @@ class SourceMap:
     construction: tuple[tuple[int, ...], ...] = ()
     """For each model the program may build: indices into ``sites`` in construction order, helper calls and
     literal loops unrolled; an index occurs once for each layer it is known to construct."""
+    outlines: tuple[Outline, ...] = ()
+    """One for each entry of ``construction``."""

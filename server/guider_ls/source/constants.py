@@ -1,0 +1,227 @@
+"""Arithmetic on constants: literals, f-strings, operators, and the few built-in functions that loops run over."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import libcst as cst
+
+from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Text, Value, either
+
+LONGEST = 512
+"""Items of a sequence that is spelled out, and loop rounds that are run one by one."""
+
+_BINARY: dict[type[cst.BaseBinaryOp], Callable[[Any, Any], Any]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.Divide: operator.truediv,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+    cst.Power: operator.pow,
+    cst.LeftShift: operator.lshift,
+}
+_COMPARE: dict[type[cst.BaseCompOp], Callable[[Any, Any], Any]] = {
+    cst.Equal: operator.eq,
+    cst.NotEqual: operator.ne,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+    cst.Is: operator.is_,
+    cst.IsNot: operator.is_not,
+    cst.In: lambda one, many: one in many,
+    cst.NotIn: lambda one, many: one not in many,
+}
+
+
+def number(node: cst.Integer | cst.Float) -> Value:
+    """A number literal."""
+    return Known(node.evaluated_value)
+
+
+def plain(value: Value) -> Any:
+    """The Python object of a constant, lists and tuples of constants included.
+
+    Raises:
+        ValueError: some of it is not a constant.
+    """
+    if isinstance(value, Known):
+        return value.value
+    if isinstance(value, Items) and value.exact:
+        items = [plain(item) for item in value.items]
+        return tuple(items) if value.is_tuple else items
+    raise ValueError
+
+
+def is_fixed(value: Value) -> bool:
+    """Whether a constant holds whoever calls the code."""
+    if isinstance(value, Items):
+        return all(is_fixed(item) for item in value.items)
+    return isinstance(value, Known) and value.fixed
+
+
+def compute(values: Sequence[Value], function: Callable[..., Any]) -> Value:
+    """A function of constants; unknown unless all are constants and the result is small."""
+    try:
+        result = function(*map(plain, values))
+    except (ValueError, TypeError, ArithmeticError, LookupError):
+        return UNKNOWN
+    return constant(result, fixed=all(map(is_fixed, values)))
+
+
+def constant(result: Any, *, fixed: bool) -> Value:
+    """A Python object as a value."""
+    if isinstance(result, (list, tuple)) and len(result) <= LONGEST:
+        return Items([constant(item, fixed=fixed) for item in result], isinstance(result, tuple))
+    if isinstance(result, (str, bytes)) and len(result) > 10_000:
+        return UNKNOWN
+    if isinstance(result, int) and result.bit_length() > 128:
+        return UNKNOWN
+    if result is None or isinstance(result, (bool, int, float, str, bytes)):
+        return Known(result, fixed)
+    return UNKNOWN
+
+
+def binary(node: cst.BaseBinaryOp, left: Value, right: Value) -> Value:
+    """``left operator right`` of constants, strings known in parts, and lists."""
+    if isinstance(node, cst.Add) and isinstance(left, Items) and isinstance(right, Items):
+        return Items(left.items + right.items, left.is_tuple, left.exact and right.exact)
+    if isinstance(node, cst.Multiply):
+        for items, times in ((left, right), (right, left)):
+            if isinstance(items, Items) and isinstance(times, Known) and isinstance(times.value, int):
+                count = max(times.value, 0)
+                if count * len(items.items) <= LONGEST:
+                    return Items(items.items * count, items.is_tuple, items.exact)
+                return Items(items.items, items.is_tuple, exact=False)
+    if isinstance(node, cst.Add) and (is_text(left) or is_text(right)):
+        return concatenate([left, right])
+    if isinstance(node, cst.Modulo) and isinstance(left, Known) and isinstance(left.value, str):
+        parts = re.split(r"%[-#0 +\d.]*[a-zA-Z]", left.value)
+        return _fill(compute([left, right], operator.mod), parts)
+    function = _BINARY.get(type(node))
+    if function in (operator.pow, operator.lshift) and not _is_small(right):
+        return UNKNOWN
+    return compute([left, right], function) if function is not None else UNKNOWN
+
+
+def _is_small(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, int) and abs(value.value) < 64
+
+
+def compare(node: cst.BaseCompOp, left: Value, right: Value) -> Value:
+    """``left operator right`` of constants, as a constant bool."""
+    function = _COMPARE.get(type(node))
+    return compute([left, right], function) if function is not None else UNKNOWN
+
+
+def is_text(value: Value) -> bool:
+    """Whether the value is a string, known in whole or in parts."""
+    return isinstance(value, Text) or (isinstance(value, Known) and isinstance(value.value, str))
+
+
+def concatenate(parts: Sequence[Value]) -> Value:
+    """The parts of an f-string, one after another."""
+    if all(isinstance(part, Known) for part in parts):
+        text = "".join(str(part.value) for part in parts if isinstance(part, Known))
+        if all(map(is_fixed, parts)):
+            return Known(text)
+        return Known(text, fixed=False, pattern="".join(map(_pattern, parts)))
+    return Text("".join(map(_pattern, parts)))
+
+
+def _pattern(part: Value) -> str:
+    if isinstance(part, Known):
+        return re.escape(str(part.value)) if part.fixed else part.pattern
+    return part.pattern if isinstance(part, Text) else ".+"
+
+
+def _fill(result: Value, parts: Sequence[str]) -> Value:
+    pattern = ".+".join(map(re.escape, parts))
+    if isinstance(result, Known):
+        return result if result.fixed else Known(result.value, fixed=False, pattern=pattern)
+    return Text(pattern)
+
+
+def format_text(template: Value, arguments: Arguments) -> Value:
+    """``template.format(…)``."""
+    if not isinstance(template, Known) or not isinstance(template.value, str):
+        return UNKNOWN
+    parts = re.split(r"\{[^{}]*\}", template.value)
+    names = list(arguments.keywords)
+    count = len(arguments.positional)
+    values = [template, *arguments.positional, *arguments.keywords.values()]
+
+    def fill(text: str, *values: Any) -> str:
+        return text.format(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+    return _fill(compute(values, fill), parts)
+
+
+def builtin(name: str, arguments: Arguments) -> Value:
+    """The built-in functions that loops and sizes are made of."""
+    values = arguments.positional
+    if name in {"list", "tuple", "sorted", "reversed", "iter", "set"} and len(values) == 1:
+        items = elements(values[0])
+        if items is None:
+            return UNKNOWN
+        ordered = items[::-1] if name == "reversed" else items
+        if name in {"sorted", "set"}:
+            return compute(values, lambda items: sorted(set(items) if name == "set" else items))
+        return Items(list(ordered), name == "tuple")
+    if name in {"list", "tuple"} and not values:
+        return Items([], name == "tuple")
+    if name == "enumerate" and values:
+        items = elements(values[0])
+        start = arguments.get(1, "start") or Known(0)
+        if items is None or not isinstance(start, Known) or not isinstance(start.value, int):
+            return UNKNOWN
+        first = start.value
+        return Items([Items([Known(first + i, fixed=False), item], True) for i, item in enumerate(items)])
+    if name == "zip" and values:
+        rows = [elements(value) for value in values]
+        if any(row is None for row in rows):
+            return UNKNOWN
+        return Items([Items(list(row), True) for row in zip(*(row or [] for row in rows), strict=False)])
+    if name == "range" and values:
+        return compute(values, _range)
+    if name == "len" and len(values) == 1:
+        items = elements(values[0])
+        fixed = isinstance(values[0], Items) and is_fixed(values[0])
+        return Known(len(items), fixed) if items is not None else UNKNOWN
+    simple: dict[str, Callable[..., Any]] = {
+        "int": int, "float": float, "str": str, "bool": bool, "max": max, "min": min, "abs": abs,
+        "sum": sum, "round": round,
+    }  # fmt: skip
+    return compute(values, simple[name]) if name in simple and values else UNKNOWN
+
+
+def _range(*bounds: int) -> list[int]:
+    numbers = range(*bounds)
+    if len(numbers) > LONGEST:
+        raise ValueError
+    return list(numbers)
+
+
+def elements(value: Value) -> list[Value] | None:
+    """What a loop over the value runs over, item by item; ``None`` when that is not known."""
+    if isinstance(value, Items) and value.exact:
+        return value.items
+    if isinstance(value, Known) and isinstance(value.value, str):
+        return [Known(character, value.fixed) for character in value.value[:LONGEST]]
+    return None
+
+
+def element(container: Value, index: Value) -> Value:
+    """``container[index]`` of a list or tuple."""
+    if not isinstance(container, Items):
+        return UNKNOWN
+    if isinstance(index, Known) and isinstance(index.value, int) and container.exact:
+        try:
+            return container.items[index.value]
+        except IndexError:
+            return UNKNOWN
+    return either(container.items)

@@ -1,0 +1,540 @@
+"""Expressions of a program, evaluated on abstract values (see `guider_ls.source.values`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import libcst as cst
+
+from guider_ls.source import constants, files
+from guider_ls.source.catalog import STAR, canonical
+from guider_ls.source.keras_calls import KerasCalls
+from guider_ls.source.values import (
+    UNKNOWN,
+    Arguments,
+    Candidate,
+    Class,
+    Either,
+    Frame,
+    Function,
+    Items,
+    Known,
+    Layer,
+    Method,
+    Model,
+    Name,
+    Object,
+    Partial,
+    Super,
+    Table,
+    Tensor,
+    Text,
+    Value,
+    either,
+    loosen,
+    merge,
+)
+
+
+class Expressions(KerasCalls):
+    """Evaluates expressions in the present frame."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._handlers: dict[type[cst.CSTNode], Callable[[Any], Value]] = {
+            getattr(cst, name[len("_eval_") :]): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("_eval_")
+        }
+
+    def evaluate(self, node: cst.BaseExpression) -> Value:
+        """The value of an expression; whatever it constructs is recorded."""
+        handler = self._handlers.get(type(node))
+        return handler(node) if handler is not None else self._generic(node)
+
+    def _generic(self, node: cst.CSTNode) -> Value:
+        """Evaluate the expressions inside a node of no interest of its own."""
+        values: list[Value] = []
+        for child in node.children:
+            if isinstance(child, cst.BaseExpression):
+                values.append(self.evaluate(child))
+            elif child.children and not isinstance(child, cst.BaseParenthesizableWhitespace):
+                values.append(self._generic(child))
+        return merge(values)
+
+    def truth(self, value: Value) -> bool | None:
+        """Whether a condition holds; ``None``: it is not known."""
+        if isinstance(value, Known):
+            return bool(value.value)
+        if isinstance(value, Items) and value.exact:
+            return bool(value.items)
+        if isinstance(value, (Layer, Model, Function, Class)):
+            return True
+        return None
+
+    def look_up(self, name: str) -> Value:
+        """The value of a name where it is read now."""
+        frame: Frame | None = self.frame
+        stars: list[str] = []
+        while frame is not None:
+            if name in frame.names:
+                return frame.names[name]
+            stars += frame.stars
+            frame = frame.parent
+        for package in reversed(stars):
+            if package == "keras.layers" and name in STAR:
+                return Name(f"keras.layers.{name}")
+            if package == "keras.models" and name in {"Sequential", "Model"}:
+                return Name(f"keras.{name}")
+            if package == "keras" and name in {
+                "Sequential",
+                "Model",
+                "Input",
+                "layers",
+                "models",
+                "applications",
+            }:
+                return Name(canonical(f"keras.{name}"))
+        return Name(f"builtins.{name}")
+
+    # names and literals
+
+    def _eval_Name(self, node: cst.Name) -> Value:
+        return self.look_up(node.value)
+
+    def _eval_Integer(self, node: cst.Integer) -> Value:
+        return constants.number(node)
+
+    def _eval_Float(self, node: cst.Float) -> Value:
+        return constants.number(node)
+
+    def _eval_SimpleString(self, node: cst.SimpleString) -> Value:
+        return Known(node.evaluated_value)
+
+    def _eval_ConcatenatedString(self, node: cst.ConcatenatedString) -> Value:
+        return constants.concatenate([self.evaluate(node.left), self.evaluate(node.right)])
+
+    def _eval_FormattedString(self, node: cst.FormattedString) -> Value:
+        parts: list[Value] = []
+        for part in node.parts:
+            if isinstance(part, cst.FormattedStringText):
+                try:
+                    parts.append(Known(cst.SimpleString('"""' + part.value + '"""').evaluated_value))
+                except Exception:
+                    parts.append(Text(".*"))
+            elif isinstance(part, cst.FormattedStringExpression):
+                value = self.evaluate(part.expression)
+                formatted = part.format_spec is not None or part.conversion is not None
+                parts.append(UNKNOWN if formatted or not isinstance(value, (Known, Text)) else value)
+        return constants.concatenate(parts)
+
+    def _eval_Tuple(self, node: cst.Tuple) -> Value:
+        return self._items(node.elements, is_tuple=True)
+
+    def _eval_List(self, node: cst.List) -> Value:
+        return self._items(node.elements)
+
+    def _eval_Set(self, node: cst.Set) -> Value:
+        return self._items(node.elements)
+
+    def _items(self, elements: Sequence[cst.BaseElement], *, is_tuple: bool = False) -> Items:
+        result = Items([], is_tuple)
+        for element in elements:
+            value = self.evaluate(element.value)
+            if isinstance(element, cst.StarredElement):
+                spread = constants.elements(value)
+                result.items += spread if spread is not None else [value]
+                result.exact &= spread is not None
+            else:
+                result.items.append(value)
+        return result
+
+    def _eval_Dict(self, node: cst.Dict) -> Value:
+        table = Table({})
+        for element in node.elements:
+            value = self.evaluate(element.value)
+            if isinstance(element, cst.DictElement):
+                key = self.evaluate(element.key)
+                table.items[key.value if _is_key(key) else object()] = value
+            elif isinstance(value, Table):
+                table.items.update(value.items)
+        return table
+
+    # operators
+
+    def _eval_BinaryOperation(self, node: cst.BinaryOperation) -> Value:
+        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        if isinstance(node.operator, cst.Divide) and constants.is_text(left):
+            return files.join(left, right)
+        value = constants.binary(node.operator, left, right)
+        return value if value is not UNKNOWN else merge([left, right])
+
+    def _eval_UnaryOperation(self, node: cst.UnaryOperation) -> Value:
+        value = self.evaluate(node.expression)
+        if isinstance(node.operator, cst.Not):
+            truth = self.truth(value)
+            return UNKNOWN if truth is None else Known(not truth, constants.is_fixed(value))
+        if isinstance(value, Known) and isinstance(value.value, (int, float)):
+            if isinstance(node.operator, cst.Minus):
+                return Known(-value.value, value.fixed)
+            if isinstance(node.operator, cst.Plus):
+                return value
+        return merge([value])
+
+    def _eval_Comparison(self, node: cst.Comparison) -> Value:
+        value = self.evaluate(node.left)
+        results: list[Value] = []
+        for target in node.comparisons:
+            right = self.evaluate(target.comparator)
+            results.append(
+                _is_none(target.operator, value, right) or constants.compare(target.operator, value, right)
+            )
+            value = right
+        return constants.compute(results, lambda *truths: all(truths))
+
+    def _eval_BooleanOperation(self, node: cst.BooleanOperation) -> Value:
+        left = self.evaluate(node.left)
+        truth = self.truth(left)
+        short = truth is isinstance(node.operator, cst.Or)
+        if truth is None:
+            with self.trace.branch():
+                right = self.evaluate(node.right)
+            if isinstance(left, Known) or isinstance(right, Known):
+                return UNKNOWN
+            return either([left, right])
+        with self._resolved(left, dead=short):
+            right = self.evaluate(node.right)
+        return left if short else right
+
+    def _eval_IfExp(self, node: cst.IfExp) -> Value:
+        test = self.evaluate(node.test)
+        truth = self.truth(test)
+        if truth is None:
+            values = []
+            for branch in (node.body, node.orelse):
+                with self.trace.branch():
+                    values.append(self.evaluate(branch))
+            return either(values)
+        with self._resolved(test, dead=not truth):
+            body = self.evaluate(node.body)
+        with self._resolved(test, dead=truth):
+            orelse = self.evaluate(node.orelse)
+        return body if truth else orelse
+
+    def _resolved(self, test: Value, *, dead: bool) -> AbstractContextManager[None]:
+        """Around a branch whose condition is known."""
+        if dead:
+            return self.unreachable()
+        return nullcontext() if constants.is_fixed(test) else self.trace.branch(taken=True)
+
+    def _eval_NamedExpr(self, node: cst.NamedExpr) -> Value:
+        value = self.evaluate(node.value)
+        self.assign(node.target, value)
+        return value
+
+    def _eval_Await(self, node: cst.Await) -> Value:
+        return self.evaluate(node.expression)
+
+    def _eval_Lambda(self, node: cst.Lambda) -> Value:
+        function = Function(node, self.frame.scope, self.frame, defaults=self.defaults(node.params))
+        self.trace.functions.append(function)
+        return function
+
+    # loops inside expressions
+
+    def _eval_ListComp(self, node: cst.ListComp) -> Value:
+        return self._comprehension(node, node.for_in)
+
+    def _eval_SetComp(self, node: cst.SetComp) -> Value:
+        return self._comprehension(node, node.for_in)
+
+    def _eval_GeneratorExp(self, node: cst.GeneratorExp) -> Value:
+        return self._comprehension(node, node.for_in)
+
+    def _eval_DictComp(self, node: cst.DictComp) -> Value:
+        items = self._comprehension(node, node.for_in)
+        return Table({object(): item for item in items.items})
+
+    def _comprehension(self, node: Any, loop: cst.CompFor) -> Items:
+        names = dict(self.frame.names)
+        result = Items([])
+
+        def body() -> None:
+            if isinstance(node, cst.DictComp):
+                self.evaluate(node.key)
+                result.items.append(self.evaluate(node.value))
+            else:
+                result.items.append(self.evaluate(node.elt))
+
+        self._comp_for(loop, body, result)
+        self.frame.names = names
+        return result
+
+    def _comp_for(self, loop: cst.CompFor, body: Callable[[], None], result: Items) -> None:
+        rounds = constants.elements(self.evaluate(loop.iter))
+        known = rounds is not None and not self.trace.exhausted
+        result.exact &= known
+        with self.trace.loop(known=known):
+            before = self.trace.activity
+            for number, item in enumerate(rounds if rounds is not None and known else [UNKNOWN]):
+                if number == 1 and self.trace.activity == before and len(rounds or ()) > 16:
+                    result.exact = False
+                    break
+                self.assign(loop.target, loosen(item))
+                self._comp_round(loop, body, result)
+
+    def _comp_round(self, loop: cst.CompFor, body: Callable[[], None], result: Items) -> None:
+        context: AbstractContextManager[None] = nullcontext()
+        for condition in loop.ifs:
+            truth = self.truth(self.evaluate(condition.test))
+            if truth is False:
+                return
+            if truth is None:
+                result.exact = False
+                context = self.trace.branch()
+        with context:
+            if loop.inner_for_in is not None:
+                self._comp_for(loop.inner_for_in, body, result)
+            else:
+                body()
+
+    # parts of values
+
+    def _eval_Attribute(self, node: cst.Attribute) -> Value:
+        return self.attribute(self.evaluate(node.value), node.attr.value)
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        """``owner.name``."""
+        if isinstance(owner, Name):
+            return Name(canonical(f"{owner.name}.{name}"))
+        if isinstance(owner, Object):
+            if name in owner.attributes:
+                return owner.attributes[name]
+            return self._bind(owner, owner.of.lookup(name), name)
+        if isinstance(owner, Class):
+            found = owner.lookup(name)
+            return found if found is not None else UNKNOWN
+        if isinstance(owner, Super):
+            for base in owner.of.bases:
+                found = base.lookup(name) if isinstance(base, Class) else None
+                if found is not None:
+                    return self._bind(owner.of_object, found, name)
+            return Method(owner, name)
+        if isinstance(owner, (Model, Layer)):
+            return self.keras_attribute(owner, name)
+        if isinstance(owner, Known) and isinstance(owner.value, str) and name == "parent":
+            return files.parent(owner)
+        if isinstance(owner, Either):
+            return either([self.attribute(option, name) for option in owner.options])
+        return Method(owner, name)
+
+    def _bind(self, owner: Value, found: Value | None, name: str) -> Value:
+        if isinstance(found, Function):
+            if found.is_static:
+                return found
+            method = Method(owner, name, found)
+            return self.call(method, Arguments([], {}, {}), None) if found.is_property else method
+        return found if found is not None else Method(owner, name)
+
+    def _eval_Subscript(self, node: cst.Subscript) -> Value:
+        container = self.evaluate(node.value)
+        if len(node.slice) != 1:
+            self._generic(node)
+            return merge([container])
+        part = node.slice[0].slice
+        if isinstance(part, cst.Index):
+            index = self.evaluate(part.value)
+            if isinstance(container, Table):
+                if _is_key(index):
+                    return container.items.get(index.value, UNKNOWN)
+                return either(container.items.values())
+            if isinstance(container, Items):
+                return constants.element(container, index)
+            return merge([container])
+        if not isinstance(part, cst.Slice) or not isinstance(container, Items):
+            return merge([container])
+        bounds = [
+            self.evaluate(bound) if bound is not None else Known(None)
+            for bound in (part.lower, part.upper, part.step)
+        ]
+        if container.exact and all(isinstance(bound, Known) for bound in bounds):
+            try:
+                cut = container.items[slice(*(constants.plain(bound) for bound in bounds))]
+            except (TypeError, ValueError):
+                return UNKNOWN
+            return Items(cut, container.is_tuple)
+        return Items(list(container.items), container.is_tuple, exact=False)
+
+    # calls
+
+    def _eval_Call(self, node: cst.Call) -> Value:
+        callee = self.evaluate(node.func)
+        return self.call(callee, self.arguments(node.args), node)
+
+    def arguments(self, args: Sequence[cst.Arg]) -> Arguments:
+        """Evaluate the arguments of a call in order."""
+        result = Arguments([], {}, {})
+        for arg in args:
+            value = self.evaluate(arg.value)
+            if arg.star == "*":
+                spread = constants.elements(value)
+                if spread is None or result.open_positional:
+                    result.open_positional = True
+                else:
+                    result.positional += spread
+            elif arg.star == "**":
+                if isinstance(value, Table) and all(isinstance(key, str) for key in value.items):
+                    result.keywords.update(value.items)
+                else:
+                    result.open_keywords = True
+            elif arg.keyword is not None:
+                result.keywords[arg.keyword.value] = value
+                result.code[arg.keyword.value] = arg.value
+            elif not result.open_positional:
+                result.code[len(result.positional)] = arg.value
+                result.positional.append(value)
+        return result
+
+    def call(self, callee: Value, arguments: Arguments, node: cst.Call | None) -> Value:
+        """The value of a call; ``node`` is its place in the text."""
+        if isinstance(callee, Either):
+            values = []
+            for option in callee.options:
+                with self.trace.branch():
+                    values.append(self.call(option, arguments, node))
+            return either(values)
+        if isinstance(callee, Function):
+            return self.invoke(callee, arguments, UNKNOWN)
+        if isinstance(callee, Class):
+            return self.instantiate(callee, arguments, node)
+        if isinstance(callee, Partial):
+            given = callee.arguments
+            joined = Arguments(
+                given.positional + arguments.positional,
+                {**given.keywords, **arguments.keywords},
+                {**given.code, **arguments.code},
+                given.open_positional or arguments.open_positional,
+                given.open_keywords or arguments.open_keywords,
+            )
+            return self.call(callee.target, joined, node)
+        if isinstance(callee, Method):
+            return self._call_method(callee, arguments, node)
+        if isinstance(callee, Object) and callee.of.kind == "plain":
+            found = callee.of.lookup("__call__")
+            return (
+                self.invoke(found, arguments, callee)
+                if isinstance(found, Function)
+                else merge(arguments.all())
+            )
+        if isinstance(callee, (Layer, Model, Object, Candidate)):
+            return self.apply(callee, arguments)
+        if isinstance(callee, Name):
+            if callee.name == "builtins.super":
+                of, self_value = self.frame.owner, self.frame.self_value
+                return Super(of, self_value) if of is not None else UNKNOWN
+            if callee.name == "builtins.getattr" and len(arguments.positional) >= 2:
+                attribute = arguments.positional[1]
+                if isinstance(attribute, Known) and isinstance(attribute.value, str):
+                    return self.attribute(arguments.positional[0], attribute.value)
+            return self.call_name(callee, arguments, node)
+        return merge(arguments.all())
+
+    def _call_method(self, method: Method, arguments: Arguments, node: cst.Call | None) -> Value:
+        owner, name = method.owner, method.name
+        if method.function is not None:
+            return self.invoke(method.function, arguments, owner)
+        if isinstance(owner, Items):
+            return self._list_method(owner, name, arguments)
+        if isinstance(owner, Table):
+            return _dict_method(owner, name, arguments)
+        if isinstance(owner, Known) and isinstance(owner.value, str):
+            if name == "format":
+                return constants.format_text(owner, arguments)
+            if name in {"resolve", "absolute", "as_posix", "expanduser"}:
+                return owner
+            if name == "joinpath" and arguments.positional:
+                return files.join(owner, arguments.positional[0])
+            if name in {"lower", "upper", "strip", "capitalize", "title", "replace", "split"}:
+                return constants.compute([owner, *arguments.positional], getattr(str, name))
+            return UNKNOWN
+        return self.call_keras_method(owner, name, arguments, node)
+
+    def _list_method(self, items: Items, name: str, arguments: Arguments) -> Value:
+        if self.trace.dead:
+            return UNKNOWN
+        value = arguments.get(0) or UNKNOWN
+        if name in {"append", "add"}:
+            items.items.append(value)
+        elif name == "extend":
+            spread = constants.elements(value)
+            items.items += spread if spread is not None else [value]
+            items.exact &= spread is not None
+        elif name == "insert" and len(arguments.positional) == 2:
+            position = arguments.positional[0]
+            at = position.value if isinstance(position, Known) and isinstance(position.value, int) else 0
+            items.items.insert(at, arguments.positional[1])
+        elif name == "pop":
+            popped = constants.element(items, arguments.get(0) or Known(-1))
+            if items.items and not arguments.positional and items.exact:
+                items.items.pop()
+            return popped
+        elif name in {"reverse", "sort", "remove", "clear"}:
+            items.exact = False
+        if self.trace.where.loops or self.trace.where.branches:
+            items.exact = items.exact and not (self.trace.loops or self.trace.branches)
+        return UNKNOWN
+
+    # what statements provide
+
+    def assign(self, target: cst.BaseExpression, value: Value) -> None:
+        """Bind a name, attribute, item or several of them."""
+        raise NotImplementedError
+
+    def unreachable(self) -> AbstractContextManager[None]:
+        """Around code that does not run: it is read for its sites, and changes nothing."""
+        raise NotImplementedError
+
+    def invoke(self, function: Function, arguments: Arguments, self_value: Value) -> Value:
+        """Run a function of the program."""
+        raise NotImplementedError
+
+    def instantiate(self, of: Class, arguments: Arguments, node: cst.Call | None) -> Value:
+        """Make an object of a class of the program."""
+        raise NotImplementedError
+
+    def defaults(self, parameters: cst.Parameters) -> dict[str, Value]:
+        """Default values of parameters, evaluated where the function is defined."""
+        raise NotImplementedError
+
+
+def _is_key(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, (str, int, float, bool, type(None), bytes))
+
+
+def _is_none(operator: cst.BaseCompOp, left: Value, right: Value) -> Value | None:
+    """``x is None`` of a thing that surely is not ``None``."""
+    if not (isinstance(right, Known) and right.value is None and isinstance(operator, (cst.Is, cst.IsNot))):
+        return None
+    if isinstance(left, (Tensor, Layer, Model, Items, Object, Table, Function)):
+        return Known(isinstance(operator, cst.IsNot), fixed=False)
+    return None
+
+
+def _dict_method(table: Table, name: str, arguments: Arguments) -> Value:
+    if name == "items":
+        if all(isinstance(key, (str, int, float)) for key in table.items):
+            return Items([Items([Known(key), value], True) for key, value in table.items.items()])
+        return UNKNOWN
+    if name == "values":
+        return Items(list(table.items.values()))
+    if name == "keys":
+        return Items([Known(key) if isinstance(key, (str, int, float)) else UNKNOWN for key in table.items])
+    key = arguments.get(0)
+    if name in {"get", "pop", "setdefault"} and key is not None:
+        fallback = arguments.get(1) or Known(None)
+        if isinstance(key, Known) and _is_key(key):
+            return table.items.get(key.value, fallback)
+        return either([*table.items.values(), fallback])
+    return UNKNOWN

@@ -1,0 +1,283 @@
+"""What Keras does in a program, on abstract values: layers, models, wrappers, files written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+import libcst as cst
+
+from guider_ls.source import constants, files
+from guider_ls.source.catalog import MERGES, is_application, layer_class
+from guider_ls.source.trace import Trace
+from guider_ls.source.values import (
+    UNKNOWN,
+    Arguments,
+    Candidate,
+    Either,
+    Frame,
+    Instance,
+    Items,
+    Known,
+    Layer,
+    Method,
+    Model,
+    Name,
+    Object,
+    Partial,
+    Place,
+    Super,
+    Tensor,
+    Value,
+    Where,
+    either,
+    layers_in,
+    merge,
+    through,
+)
+
+_LIBRARIES = (
+    "keras",
+    "tensorflow",
+    "numpy",
+    "builtins",
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "torch",
+    "scipy",
+    "os",
+)
+_CALL = cst.Call(cst.Name("_"))
+
+
+class KerasCalls:
+    """The part of the evaluator that knows Keras."""
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.frame = Frame({"__name__": Known("__main__"), "__file__": Known("program.py")})
+        self._outputs: dict[Instance, Tensor] = {}
+        """What each layer gave when it was called."""
+
+    def call_name(self, callee: Name, arguments: Arguments, node: cst.Call | None) -> Value:
+        """Call something that is not of this program."""
+        node = node or _CALL
+        name = callee.name
+        qualified = layer_class(name)
+        if qualified is not None:
+            return self._layer(name, qualified, arguments, node)
+        if name == "keras.Sequential":
+            model = self._model("sequential", name, arguments, node)
+            for layer in _listed(arguments.get(0, "layers")):
+                self._add(model, layer)
+            return model
+        if name == "keras.Model":
+            model = self._model("functional", name, arguments, node)
+            model.places = self.between(model.instance, arguments.get(1, "outputs", "output"))
+            return model
+        if is_application(name):
+            return self._model("opaque", name, arguments, node)
+        if name == "functools.partial" and arguments.positional:
+            rest = {i - 1: code for i, code in arguments.code.items() if isinstance(i, int) and i > 0}
+            words = {key: code for key, code in arguments.code.items() if isinstance(key, str)}
+            given = Arguments(
+                arguments.positional[1:], arguments.keywords, {**rest, **words},
+                arguments.open_positional, arguments.open_keywords,
+            )  # fmt: skip
+            return Partial(arguments.positional[0], given)
+        self._write(callee, "", arguments, node)
+        path = files.path_function(name, arguments)
+        if path is not None:
+            return path
+        package, _, last = name.rpartition(".")
+        if package == "builtins":
+            return constants.builtin(last, arguments)
+        if last[:1].isupper() and package.split(".")[0] not in _LIBRARIES:
+            return Candidate(self.trace.construct(node, name, arguments, self.frame.scope, (), certain=False))
+        return merge(arguments.all())
+
+    def _layer(self, name: str, qualified: str, arguments: Arguments, node: cst.Call) -> Value:
+        instance = self.trace.construct(node, qualified, arguments, self.frame.scope, (), certain=True)
+        last = name.rpartition(".")[2]
+        if last == "Input":
+            return Tensor(frozenset({instance}))
+        if last in MERGES:
+            certain, maybe = through(arguments.all())
+            return Tensor(certain | {instance}, maybe)
+        return Layer(instance)
+
+    def _model(
+        self,
+        kind: Literal["sequential", "functional", "opaque"],
+        name: str,
+        arguments: Arguments,
+        node: cst.Call,
+    ) -> Model:
+        instance = self.trace.construct(node, name, arguments, self.frame.scope, (), certain=False)
+        holders = [part for part in self.frame.scope.split(".") if not part.startswith("__")]
+        model = Model(instance, kind, holders[-1] if holders else "")
+        instance.inside = model
+        if not self.trace.dead and kind != "opaque":
+            self.trace.models.append(model)
+        return model
+
+    def _add(self, model: Model, value: Value, where: Where | None = None) -> None:
+        """Append a layer to a model."""
+        where = where or self.trace.where
+        if isinstance(value, Either):
+            for option in value.options:
+                branch = Where(where.loops, (*where.branches, self.trace.fresh()))
+                self._add(model, option, branch)
+        elif isinstance(value, (Layer, Model, Candidate, Object)):
+            instance = value.instance
+            model.places.append(Place(instance, (instance.where | where).within(model.instance.where)))
+        elif isinstance(value, Tensor):
+            for instance in sorted(value.through, key=_by_number):
+                model.places.append(Place(instance, instance.where.within(model.instance.where)))
+        self.trace.activity += 1
+
+    def between(self, whole: Instance, outputs: Value | None) -> list[Place]:
+        """The layers that a functional model's outputs came through, in construction order."""
+        certain, maybe = through([outputs] if outputs is not None else [])
+        places = []
+        for instance in sorted(certain | maybe, key=_by_number):
+            where = instance.where.within(whole.where)
+            if instance in maybe and not where.branches:
+                where = Where(where.loops, (self.trace.fresh(),))
+            places.append(Place(instance, where))
+        return places
+
+    def is_layer(self, instance: Instance) -> bool:
+        """Whether something is a layer for sure, or was used like one."""
+        draft = self.trace.drafts.get(id(instance.call))
+        return (draft is not None and draft.certain) or instance in self._outputs
+
+    def apply(self, layer: Layer | Model | Object | Candidate, arguments: Arguments) -> Value:
+        """Call a layer or a model on tensors."""
+        self.trace.activity += 1
+        certain, maybe = through(arguments.all())
+        if isinstance(layer, Candidate) and not any(
+            isinstance(value, (Tensor, Items)) for value in arguments.all()
+        ):
+            return merge(arguments.all())
+        result = Tensor(certain | {layer.instance}, maybe)
+        before = self._outputs.get(layer.instance)
+        self._outputs[layer.instance] = result if before is None else Tensor(*through([before, result]))
+        return result
+
+    def keras_attribute(self, owner: Model | Layer, name: str) -> Value:
+        """``model.output``, ``model.layers``, ``layer.output`` and the like."""
+        if isinstance(owner, Layer):
+            if name in {"output", "outputs"}:
+                return self._outputs.get(owner.instance, Tensor(frozenset({owner.instance})))
+            return Method(owner, name)
+        if owner.kind == "opaque":
+            if name in {"output", "outputs"}:
+                return Tensor(frozenset({self._spread(owner)}))
+            return UNKNOWN if name in {"input", "inputs", "layers"} else Method(owner, name)
+        if name in {"output", "outputs"}:
+            inside = [place.instance for place in owner.places if not place.where.branches]
+            return Tensor(
+                frozenset(inside), frozenset(place.instance for place in owner.places) - frozenset(inside)
+            )
+        if name in {"input", "inputs"}:
+            return Tensor(
+                frozenset(
+                    p.instance for p in owner.places if p.instance.qualified_name == "keras.layers.InputLayer"
+                )
+            )
+        if name == "layers":
+            return self._layers(owner)
+        return Method(owner, name)
+
+    def _layers(self, model: Model) -> Items:
+        layers: list[Value] = []
+        passed: set[Instance] = set()
+        for place in model.places:
+            passed.add(place.instance)
+            if model.kind == "sequential":
+                if place.instance.qualified_name == "keras.layers.InputLayer":
+                    continue
+                self._outputs.setdefault(place.instance, Tensor(frozenset(passed)))
+            inside = place.instance.inside
+            layers.append(inside if inside is not None else Layer(place.instance))
+        exact = model.kind == "sequential" and not any(
+            p.where.loops or p.where.branches for p in model.places
+        )
+        return Items(layers, exact=exact)
+
+    def _spread(self, model: Model) -> Instance:
+        """Stands for all the layers of a ready-made network that another model takes over one by one."""
+        whole = model.instance
+        return Instance(whole.call, whole.number, whole.qualified_name, whole.where, ".*", spread=True)
+
+    def call_keras_method(
+        self, owner: Value, name: str, arguments: Arguments, node: cst.Call | None
+    ) -> Value:
+        """``model.add(…)``, ``model.save(…)``, ``super().__init__(…)`` and other methods that are not the program's."""
+        if node is not None:
+            self._write(UNKNOWN, name, arguments, node)
+        if isinstance(owner, Super):
+            owner = owner.of_object
+            if name == "__init__" and isinstance(owner, Object):
+                self._initialize(owner, arguments)
+                return UNKNOWN
+        if self.trace.dead:
+            return merge(arguments.all())
+        if isinstance(owner, Model):
+            if name == "add":
+                self._add(owner, arguments.get(0, "layer") or UNKNOWN)
+                return UNKNOWN
+            if name == "pop" and owner.places:
+                owner.places.pop()
+                return UNKNOWN
+            if name == "get_layer":
+                return self._get_layer(owner, arguments)
+        if isinstance(owner, Object) and name == "add":
+            added = owner.attributes.setdefault("add", Items([]))
+            if isinstance(added, Items):
+                added.items.append(arguments.get(0, "layer") or UNKNOWN)
+            self.trace.activity += 1
+            return UNKNOWN
+        return merge([owner, *arguments.all()])
+
+    def _get_layer(self, model: Model, arguments: Arguments) -> Value:
+        name = arguments.get(0, "name")
+        if model.kind == "opaque":
+            return Layer(self._spread(model))
+        if isinstance(name, Known) and isinstance(name.value, str):
+            for place in model.places:
+                if place.instance.name_pattern == re.escape(name.value):
+                    return Layer(place.instance)
+        everything = frozenset(place.instance for place in model.places)
+        tap = Instance(_CALL, 0, "", Where(), None)
+        self._outputs[tap] = Tensor(frozenset(), everything)
+        return Layer(tap)
+
+    def _initialize(self, owner: Object, arguments: Arguments) -> None:
+        outputs = arguments.get(1, "outputs", "output")
+        if owner.of.kind == "model" and outputs is not None and not self.trace.dead:
+            owner.outputs = outputs
+        listed = arguments.get(0, "layers")
+        if owner.of.kind == "model" and isinstance(listed, Items) and layers_in([listed]):
+            owner.attributes["add"] = listed
+
+    def _write(self, callee: Value, method: str, arguments: Arguments, node: cst.Call) -> None:
+        written = files.written_file(callee, method, arguments)
+        if written is not None and (node, *written) not in self.trace.files:
+            self.trace.files.append((node, *written))
+
+
+def _by_number(instance: Instance) -> int:
+    return instance.number
+
+
+def _listed(value: Value | None) -> Iterable[Value]:
+    """The layers of a list, kept in order; of a list of unknown length, those that are known."""
+    if isinstance(value, Items):
+        return value.items
+    if isinstance(value, Either):
+        return [either([item for option in value.options for item in _listed(option)])]
+    return []

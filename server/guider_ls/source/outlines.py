@@ -1,0 +1,111 @@
+"""From what a reading saw to the constructions of its models, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from guider_ls.source.sites import Outline, Step
+from guider_ls.source.statements import Program
+from guider_ls.source.values import (
+    Candidate,
+    Instance,
+    Layer,
+    Model,
+    Object,
+    Place,
+    layers_in,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Construction:
+    """One model (or composite layer) that the program makes, with its layers in order."""
+
+    label: str
+    kind: Literal["sequential", "functional", "class", "fragment"]
+    places: tuple[Place, ...]
+    maker: Instance | None
+
+
+def constructions(program: Program) -> list[Construction]:
+    """Every model and composite layer of a program that was run."""
+    found: list[Construction] = []
+    for model in program.trace.models:
+        if model.kind != "opaque" and model.places:
+            found.append(Construction(model.label, model.kind, tuple(model.places), model.instance))
+    for made in program.trace.objects:
+        if made.of.kind != "plain":
+            places = _places_of_object(program, made)
+            if places:
+                found.append(Construction(made.of.name, "class", tuple(places), made.instance))
+    if not found and program.trace.instances:
+        places = [
+            Place(instance, instance.where)
+            for instance in program.trace.instances
+            if program.is_layer(instance)
+        ]
+        found.append(Construction("", "fragment", tuple(places), None))
+    return found
+
+
+def _places_of_object(program: Program, made: Object) -> list[Place]:
+    if made.outputs is not None:
+        return program.between(made.instance, made.outputs)
+    instances: list[Instance] = []
+    for value in layers_in(made.attributes.values()):
+        if isinstance(value, Object) and value.of.kind == "plain":
+            continue
+        if isinstance(value, Candidate) and not program.is_layer(value.instance):
+            continue
+        if isinstance(value, (Layer, Model, Object, Candidate)) and value.instance not in instances:
+            instances.append(value.instance)
+    instances.sort(key=lambda instance: instance.number)
+    return [Place(instance, instance.where.within(made.instance.where)) for instance in instances]
+
+
+def placed_calls(found: Collection[Construction]) -> set[int]:
+    """Identities of the calls whose layers are part of something."""
+    return {id(place.instance.call) for construction in found for place in construction.places}
+
+
+def outline(found: Collection[Construction], index: Mapping[int, int]) -> tuple[Outline, ...]:
+    """The constructions in terms of site indices (by the identity of the call), each different one once."""
+    outlines: dict[tuple[object, ...], Outline] = {}
+    for construction in found:
+        places = [place for place in construction.places if id(place.instance.call) in index]
+        if not places:
+            continue
+        steps = tuple(
+            Step(
+                index[id(place.instance.call)],
+                place.instance.name_pattern,
+                optional=bool(place.where.branches),
+                spread=place.instance.spread,
+            )
+            for place in places
+        )
+        maker = index.get(id(construction.maker.call)) if construction.maker is not None else None
+        new = Outline(
+            construction.label, construction.kind, steps, _loops(places), () if maker is None else (maker,)
+        )
+        key = (new.kind, new.steps, new.loops, new.label if new.kind == "class" else "")
+        old = outlines.get(key)
+        if old is None:
+            outlines[key] = new
+        else:
+            makers = tuple(sorted({*old.makers, *new.makers}))
+            outlines[key] = replace(old, label=old.label or new.label, makers=makers)
+    return tuple(outlines.values())
+
+
+def _loops(places: list[Place]) -> tuple[tuple[int, int], ...]:
+    """Stretches of the places that lie inside one loop of unknown count."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for position, place in enumerate(places):
+        for loop in place.where.loops:
+            first.setdefault(loop, position)
+            last[loop] = position + 1
+    return tuple(sorted({(first[loop], last[loop]) for loop in first}))
