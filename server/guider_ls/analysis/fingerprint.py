@@ -67,9 +67,9 @@ class Fingerprints:
 
 
 def files_of(inputs: Inputs) -> tuple[Path, ...]:
-    """The files (and model folders) that a localization reads, the module of a ``module:function`` among them."""
-    found = [Path(inputs.model)]
-    for item in inputs.test_data:
+    """The files (and model folders) that a localization reads; for ``module:function`` the module's."""
+    found = []
+    for item in (inputs.model, *inputs.test_data):
         path = Path(item)
         if not path.exists() and ":" in item:
             module = Path(inputs.root, *item.partition(":")[0].split("."))

@@ -12,11 +12,11 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError, JsonRpcException, PyglsError
-from pygls.io_ import AsyncReader, AsyncWriter, StdinAsyncReader, StdoutWriter, Writer, run_async
+from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
 from guider_engine.wire import ModelSummary
@@ -41,6 +41,9 @@ from guider_ls.lsp.runs import Runs
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.project.settings import Settings
 from guider_ls.source.sites import SourceMap
+
+if TYPE_CHECKING:
+    from pygls.io_ import AsyncReader, AsyncWriter, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +77,6 @@ class GuiderServer(LanguageServer):
             synchronization,
             watching,
             lenses,
-            diagnostics,
             hover,
             commands,
         ):
