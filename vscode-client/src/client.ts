@@ -2,15 +2,18 @@
 
 import { createInterface } from 'node:readline';
 import * as vscode from 'vscode';
-import { CloseAction, ErrorAction, LanguageClient, State } from 'vscode-languageclient/node';
+import { CloseAction, ErrorAction, LanguageClient, type LanguageClientOptions, State } from 'vscode-languageclient/node';
 import { coalesce } from './coalesce';
 import { ActiveProgram, middleware } from './middleware';
 import { EditorInterpreter } from './pythonExtension';
 import { RestartPolicy } from './restartPolicy';
 import { findServer, type NotFound, type ServerCommand } from './serverCommand';
+import { endOf, type ServerProcess, startServer } from './serverProcess';
 import { type ServerStatus, Status } from './status';
 
 const INSTALL = 'pipx install guider-ls';
+/** Milliseconds that a server is given to end by itself. */
+const PATIENCE = 3_000;
 
 export class Server implements vscode.Disposable {
   /** Start the server, or start it anew. Calls during a start are answered by one more start after it. */
@@ -19,7 +22,7 @@ export class Server implements vscode.Disposable {
   readonly interpreter: EditorInterpreter;
   private readonly status = new Status();
   private readonly program = new ActiveProgram();
-  private client: LanguageClient | undefined;
+  private running: Running | undefined;
 
   constructor(
     private readonly extensionFolder: string,
@@ -27,19 +30,15 @@ export class Server implements vscode.Disposable {
   ) {
     this.interpreter = new EditorInterpreter(output);
     this.interpreter.onDidChange(() => {
-      void this.client?.sendNotification('workspace/didChangeConfiguration', { settings: null });
+      void this.running?.client.sendNotification('workspace/didChangeConfiguration', { settings: null });
     });
   }
 
   async stop(): Promise<void> {
-    const client = this.client;
-    this.client = undefined;
-    await setRunning(false);
-    try {
-      await client?.dispose();
-    } catch (error) {
-      this.output.warn(`Stopping the server: ${String(error)}`);
-    }
+    const running = this.running;
+    this.running = undefined;
+    offerCommands(false);
+    await running?.stop();
   }
 
   dispose(): void {
@@ -61,59 +60,29 @@ export class Server implements vscode.Disposable {
     });
     if ('lookedAt' in found) {
       this.reportMissing(found);
-    } else {
-      await this.start(found);
+      return;
     }
-  }
-
-  private async start(found: ServerCommand): Promise<void> {
-    const line = [found.command, ...found.args].join(' ');
-    this.output.info(`Starting ${line} (from ${found.source})`);
-    const policy = new RestartPolicy();
-    const client: LanguageClient = new LanguageClient(
-      'guider',
-      'GUIDER',
-      { command: found.command, args: [...found.args] },
-      {
-        documentSelector: [
-          { scheme: 'file', language: 'python' },
-          { scheme: 'untitled', language: 'python' },
-        ],
-        outputChannel: this.output,
-        stdioOptions: { stdout: logLines, stderr: logLines },
-        initializationOptions: { status: true, trusted: vscode.workspace.isTrusted },
-        initializationFailedHandler: () => false,
-        middleware: middleware(this.interpreter, this.program),
-        errorHandler: {
-          error: () => ({ action: ErrorAction.Continue, handled: true }),
-          closed: () => {
-            if (policy.crashed(Date.now())) {
-              return { action: CloseAction.Restart, handled: true };
-            }
-            if (this.client === client) {
-              this.reportFailure(line, 'It ended by itself.');
-            }
-            return { action: CloseAction.DoNotRestart, handled: true };
-          },
-        },
+    this.output.info(`Starting ${line(found)} (from ${found.source})`);
+    const running: Running = new Running(found, this.output, middleware(this.interpreter, this.program), {
+      status: (status) => {
+        this.status.update(status);
       },
-    );
-    client.onNotification('guider/status', (status: ServerStatus) => {
-      this.status.update(status);
+      working: (working) => {
+        if (this.running === running) {
+          offerCommands(working);
+          if (working) {
+            this.status.running();
+          }
+        }
+      },
+      failed: (reason) => {
+        if (this.running === running) {
+          this.reportFailure(found, reason);
+        }
+      },
     });
-    client.onDidChangeState(({ newState }) => {
-      if (this.client === client && newState === State.Running) {
-        policy.started();
-        this.status.running();
-      }
-      void setRunning(this.client === client && newState === State.Running);
-    });
-    this.client = client;
-    try {
-      await client.start();
-    } catch (error) {
-      this.reportFailure(line, error instanceof Error ? error.message : String(error));
-    }
+    this.running = running;
+    await running.start();
   }
 
   private reportMissing({ lookedAt }: NotFound): void {
@@ -125,10 +94,11 @@ export class Server implements vscode.Disposable {
     void this.report(message, 'Copy install command');
   }
 
-  private reportFailure(line: string, reason: string): void {
-    this.output.error(`${line}: ${reason}`);
+  private reportFailure(command: ServerCommand, reason: string): void {
+    this.output.error(`${line(command)}: ${reason}`);
     this.status.stopped(reason);
-    void this.report(`GUIDER's language server did not run: ${line}. ${reason}`, 'Restart');
+    const message = `GUIDER's language server (${command.command}, from ${command.source}) does not run. ${reason}`;
+    void this.report(message, 'Restart');
   }
 
   private async report(message: string, first: 'Copy install command' | 'Restart'): Promise<void> {
@@ -149,9 +119,105 @@ export class Server implements vscode.Disposable {
   }
 }
 
-/** Whether the server's commands are offered in the palette. */
-function setRunning(running: boolean): Thenable<unknown> {
-  return vscode.commands.executeCommand('setContext', 'guider.running', running);
+interface Listener {
+  readonly status: (status: ServerStatus) => void;
+  readonly working: (working: boolean) => void;
+  /** The server does not run and is not started again by itself; said once. */
+  readonly failed: (reason: string) => void;
+}
+
+/** One start of the server, with the starts that follow from its crashes. */
+class Running {
+  readonly client: LanguageClient;
+  private process: ServerProcess | undefined;
+  private readonly policy = new RestartPolicy();
+  private failed = false;
+
+  constructor(
+    command: ServerCommand,
+    private readonly output: vscode.LogOutputChannel,
+    middleware: NonNullable<LanguageClientOptions['middleware']>,
+    private readonly listener: Listener,
+  ) {
+    const start = async () => {
+      this.process = await startServer(command);
+      return this.process.child;
+    };
+    this.client = new QuietClient('guider', 'GUIDER', start, {
+      documentSelector: [
+        { scheme: 'file', language: 'python' },
+        { scheme: 'untitled', language: 'python' },
+      ],
+      outputChannel: output,
+      stdioOptions: { stdout: logLines, stderr: logLines },
+      initializationOptions: { status: true, trusted: vscode.workspace.isTrusted },
+      initializationFailedHandler: () => false,
+      middleware,
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue, handled: true }),
+        closed: () => {
+          const again = this.policy.crashed(Date.now());
+          if (!again) {
+            void this.fail('It ended too often.');
+          }
+          return { action: again ? CloseAction.Restart : CloseAction.DoNotRestart, handled: true };
+        },
+      },
+    });
+    this.client.onNotification('guider/status', listener.status);
+    this.client.onDidChangeState(({ newState }) => {
+      if (newState === State.Running) {
+        this.policy.started();
+      }
+      listener.working(newState === State.Running);
+    });
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.client.start();
+    } catch (error) {
+      await this.fail(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.failed = true;
+    try {
+      await this.client.dispose();
+    } catch (error) {
+      this.output.debug(`The server was not stopped in order: ${String(error)}`);
+    }
+    if (this.process !== undefined) {
+      await endOf(this.process, PATIENCE);
+    }
+  }
+
+  /** Say once that it does not run: how the process ended, if it did, else `reason`. */
+  private async fail(reason: string): Promise<void> {
+    if (this.failed) {
+      return;
+    }
+    this.failed = true;
+    const timeout = new Promise<string>((resolve) => setTimeout(resolve, PATIENCE, reason));
+    this.listener.failed(this.process === undefined ? reason : await Promise.race([this.process.ended, timeout]));
+  }
+}
+
+/** Leaves it to us to say that the server does not start: the library would add messages of its own. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown, showNotification?: boolean | 'force'): void {
+    super.error(message, data, this.isRunning() ? showNotification : false);
+  }
+}
+
+function line(command: ServerCommand): string {
+  return [command.command, ...command.args].join(' ');
+}
+
+/** Whether the palette offers the server's commands. */
+function offerCommands(offered: boolean): void {
+  void vscode.commands.executeCommand('setContext', 'guider.running', offered);
 }
 
 /** The server logs on stderr; its lines are notes, not errors. */
