@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 from guider_engine.wire import LayerScore, ModelLayer, NeuronScore
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import AGGREGATION_NAMES, FORMULA_NAMES, counted, number, older, rank, siblings
 from guider_ls.present.report import Report
-from guider_ls.source.sites import LayerSite, Unknown
+from guider_ls.present.terminal import Terminal
 
 _NEURONS = 5
 _TESTS = 5
 _INNER = 3
-_STYLES = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33"}
 
 
-def to_text(
-    report: Report,
-    *,
-    color: bool = False,
-    width: int = 100,
-    program_text: str | None = None,
-    relative_to: str | None = None,
-) -> str:
+def to_text(report: Report, *, color: bool = False, terminal: Terminal | None = None) -> str:
     """The whole report, ending with a newline.
 
     Args:
         report: what to tell.
-        color: with ANSI escapes.
-        width: of the terminal, in columns.
-        program_text: the program as it was read, to quote its lines; without it, calls are written anew.
-        relative_to: folder from which file names are written; without it, the project's.
+        color: with ANSI escapes, where no ``terminal`` says it.
+        terminal: how to lay it out; without one, for 100 columns and with file names from the project's folder.
     """
-    page = _Page(report, color, width, program_text, relative_to or report.localization.inputs.root)
+    page = _Page(report, terminal or Terminal(color, folder=report.localization.inputs.root))
     parts = [page.header()]
     if report.localization.outcome == "ranking":
         parts += [page.ranking(), page.neurons()]
@@ -44,17 +32,10 @@ def to_text(
 
 
 class _Page:
-    def __init__(
-        self, report: Report, color: bool, width: int, program_text: str | None, folder: str
-    ) -> None:
+    def __init__(self, report: Report, terminal: Terminal) -> None:
         self.report = report
         self.localization = report.localization
-        self.color = color
-        self.width = width
-        # Lines as the parser counts them: a form feed or a line separator does not end one.
-        text = (program_text or "").replace("\r\n", "\n").replace("\r", "\n")
-        self.lines = text.split("\n") if program_text is not None else []
-        self.folder = folder
+        self.terminal = terminal
 
     def header(self) -> Iterator[str]:
         found, inputs, tests = self.localization, self.localization.inputs, self.localization.tests
@@ -62,13 +43,13 @@ class _Page:
         sampled = "every" if inputs.neurons_per_layer is None else f"up to {inputs.neurons_per_layer}"
         seed = "" if inputs.neurons_per_layer is None else f" (seed {inputs.seed})"
         model = f"{found.model.class_name}, {counted(len(found.model.layers), 'layer')}"
-        yield from self.field("model", f"{self.file(inputs.model)} ({model})")
+        yield from self.terminal.field("model", f"{self.terminal.file(inputs.model)} ({model})")
         if self.report.program is not None:
-            yield from self.field("program", self.file(self.report.program))
+            yield from self.terminal.field("program", self.terminal.file(self.report.program))
         counts = f"{tests.total}: {tests.passed} passed, {tests.failed} failed"
-        yield from self.field("tests", f"{counts}; {found.tests_read}")
-        yield from self.field("task", f"{found.task} ({found.task_reason})")
-        yield from self.field(
+        yield from self.terminal.field("tests", f"{counts}; {found.tests_read}")
+        yield from self.terminal.field("task", f"{found.task} ({found.task_reason})")
+        yield from self.terminal.field(
             "method",
             f"{FORMULA_NAMES[inputs.formula]}, {AGGREGATION_NAMES[inputs.aggregation]}, {weighting}; "
             f"active above {inputs.threshold:g}; {sampled} neurons a layer{seed}",
@@ -78,31 +59,32 @@ class _Page:
         ranked = self.ranked()
         names = [_name(layer) for layer, _ in ranked]
         room = min(max(map(len, names), default=0), 40)
-        yield self.style(
+        yield self.terminal.style(
             "bold", f"{'rank':>5}  {'score':>6}  {'layer':<{room}}  {'suspicious neurons':<20}  line"
         )
         for (layer, score), name in zip(ranked, names, strict=True):
-            rank = f"{score.rank}{'=' if score.tied else ''}"
-            row = f"{rank:>5}  {number(score.suspiciousness):>6}  {_cut(name, room):<{room}}"
+            place = f"{score.rank}{'=' if score.tied else ''}"
+            row = f"{place:>5}  {number(score.suspiciousness):>6}  {self.terminal.cut(name, room):<{room}}"
             match = self.report.mapping.of_layer(layer.path)
-            where = self.place(match.site) if match is not None else "–"
-            row = self.style("red", row) if score.rank == 1 else row
+            where = self.place(match) if match is not None else "–"
+            row = self.terminal.style("red", row) if score.rank == 1 else row
             yield f"{row}  {self.amount(score):<20}  {where}"
             yield from self.below(layer, score, match)
 
     def below(self, layer: ModelLayer, score: LayerScore, match: Match | None) -> Iterator[str]:
         """What there is to add to a row of the ranking."""
         if match is not None:
-            yield self.style("dim", f"{'':15}{_cut(self.quoted(match.site), self.width - 15)}")
+            quoted = self.terminal.cut(self.terminal.quoted(match.site), self.terminal.width - 15)
+            yield self.terminal.style("dim", f"{'':15}{quoted}")
             if match.differences:
-                yield from self.wrapped(f"The {older(match.differences)}.", " " * 15, "yellow")
+                yield from self.terminal.wrapped(f"The {older(match.differences)}.", " " * 15, "yellow")
         states = {"dead": score.dead, "saturated": score.saturated, "not finite": score.non_finite}
         said = ", ".join(f"{count} {state}" for state, count in states.items() if count)
         if said:
             yield f"{'':15}neurons: {said}"
         for inner, inner_score in _by_rank(layer.inner, score.inner)[:_INNER]:
             found = self.report.mapping.of_layer(inner.path)
-            where = f", {self.place(found.site)}" if found is not None else ""
+            where = f", {self.place(found)}" if found is not None else ""
             yield (
                 f"{'':15}inside: {rank(inner_score)} of {len(siblings(self.report, inner.path))} "
                 f"{_name(inner)} {number(inner_score.suspiciousness)}{where}"
@@ -114,13 +96,13 @@ class _Page:
         if top is None:
             return
         layer, score = top
-        yield self.style("bold", f"Most suspicious neurons of {_name(layer)}")
+        yield self.terminal.style("bold", f"Most suspicious neurons of {_name(layer)}")
         yield (
             f"  {'neuron':>12}  {'score':>6}  {'a_ef':>6} {'a_ep':>6} {'a_nf':>6} {'a_np':>6}"
             f"  {'mean failing':>12}  {'mean passing':>12}"
         )
         yield from map(_neuron, score.top[:_NEURONS])
-        yield from self.wrapped(
+        yield from self.terminal.wrapped(
             "a_ef, a_ep: failing and passing tests on which the neuron is active; a_nf, a_np: on which it is not.",
             "  ",
             "dim",
@@ -130,14 +112,14 @@ class _Page:
         examples = self.localization.examples[:_TESTS]
         if not examples:
             return
-        yield self.style("bold", "Failing tests to look at")
+        yield self.terminal.style("bold", "Failing tests to look at")
         for test in examples:
             sure = "" if test.confidence is None else f" (confidence {number(test.confidence)})"
-            yield _cut(f"  {test.index:>6}  expected {test.expected}, got {test.actual}{sure}", self.width)
+            yield self.terminal.cut(f"  {test.index:>6}  expected {test.expected}, got {test.actual}{sure}")
 
     def notices(self) -> Iterator[str]:
         for notice in self.localization.notices:
-            yield from self.wrapped(f"note: {notice.message} [{notice.code}]", "", "yellow")
+            yield from self.terminal.wrapped(f"note: {notice.message} [{notice.code}]", "", "yellow")
 
     def unmatched(self) -> Iterator[str]:
         """The layers without a line; a layer inside one that has a line is told with it."""
@@ -149,28 +131,30 @@ class _Page:
             if not any(self.report.mapping.of_layer(u.layer[:depth]) for depth in range(1, len(u.layer)))
         ]
         if lost:
-            yield self.style("bold", "Layers without a line in the program")
+            yield self.terminal.style("bold", "Layers without a line in the program")
         for layer, unmatched in lost:
-            places = ", ".join(self.place(site) for site in unmatched.candidates[:3])
+            places = ", ".join(
+                self.terminal.place(self.report.program, site) for site in unmatched.candidates[:3]
+            )
             more = f"; it may be {places}" if places else ""
-            yield from self.wrapped(f"{_name(layer)}: {unmatched.reason}{more}", "  ")
+            yield from self.terminal.wrapped(f"{_name(layer)}: {unmatched.reason}{more}", "  ")
 
     def closing(self) -> Iterator[str]:
         """What the result does and does not mean; what is weak in its tests, the notices have said."""
         if self.localization.outcome != "ranking":
-            yield from self.wrapped(
+            yield from self.terminal.wrapped(
                 "No failure signal, so no layer is ranked: a ranking compares failing with passing tests. It does "
                 "not follow that the model has no fault, only that these tests do not show one."
             )
             return
-        yield from self.wrapped(
+        yield from self.terminal.wrapped(
             "A rank says in which layer neurons are active when tests fail, so where to look first. It does not "
             "prove that layer wrong: data, loss or training may be at fault."
         )
         if [layer for layer, score in self.ranked() if score.rank == 1] == [
             self.localization.model.layers[-1]
         ]:
-            yield from self.wrapped(
+            yield from self.terminal.wrapped(
                 "The output layer comes first for most models, wherever their fault is: look at the next ranks, "
                 "too."
             )
@@ -183,43 +167,8 @@ class _Page:
         sampled = f" of {score.neurons} sampled" if score.sampled < score.neurons else ""
         return f"{score.suspicious}/{score.sampled}{sampled}"
 
-    def place(self, site: LayerSite) -> str:
-        return f"{self.file(self.report.program or '')}:{site.span.line + 1}:{site.span.column + 1}"
-
-    def file(self, name: str) -> str:
-        path = Path(name)
-        return str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else name
-
-    def quoted(self, site: LayerSite) -> str:
-        if site.span.line < len(self.lines):
-            return self.lines[site.span.line].strip()
-        arguments = ", ".join(
-            f"{name}={value.code if isinstance(value, Unknown) else repr(value)}"
-            for name, value in site.arguments.items()
-        )
-        return f"{site.class_name}({arguments})"
-
-    def field(self, name: str, text: str) -> Iterator[str]:
-        lines = textwrap.wrap(text, self.width - 9, break_on_hyphens=False, break_long_words=False) or [""]
-        yield f"{self.style('bold', f'{name:<8}')} {lines[0]}"
-        yield from (f"{'':9}{line}" for line in lines[1:])
-
-    def wrapped(self, text: str, indent: str = "", style: str = "") -> Iterator[str]:
-        for line in text.splitlines():
-            yield from (
-                self.style(style, part)
-                for part in textwrap.wrap(
-                    line,
-                    self.width,
-                    initial_indent=indent,
-                    subsequent_indent=indent,
-                    break_on_hyphens=False,
-                    break_long_words=False,
-                )
-            )
-
-    def style(self, name: str, text: str) -> str:
-        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.color and name else text
+    def place(self, match: Match) -> str:
+        return self.terminal.place(self.report.program or "", match.site)
 
 
 def _by_rank(
@@ -231,10 +180,6 @@ def _by_rank(
 
 def _name(layer: ModelLayer) -> str:
     return f"{layer.name} ({layer.class_name})"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _neuron(neuron: NeuronScore) -> str:

@@ -123,6 +123,15 @@ def find_target(program: Path | None, root: Path, settings: Settings, source: So
     return Target(root, program, model, test_data, f"model: {model_source}; test set: {test_source}")
 
 
+def existing_model(item: str, root: Path) -> str:
+    """A model as the engine wants it: an absolute path, or a ``module:function`` as it is written.
+
+    Raises:
+        InputError: "model-missing".
+    """
+    return _file_or_function(item, root, "model")
+
+
 def to_inputs(target: Target, settings: Settings) -> Inputs:
     """What the engine is asked for this target with these settings."""
     return Inputs(
@@ -197,8 +206,9 @@ def _existing(item: str, root: Path, part: _Part) -> Path:
         )
     else:
         beside = "Nor does its folder exist."
+    code = {"model": "model-missing", "test_data": "test-data-missing"}[part]
     raise InputError(
-        "model-missing" if part == "model" else "test-data-missing",
+        code,
         f"The {_NAMES[part]} {path} does not exist. {beside}\n"
         f"Correct the path (a relative one starts at {root}), or run the program that writes the file.",
     )

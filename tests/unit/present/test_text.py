@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from guider_ls.present.report import Report
+from guider_ls.present.terminal import Terminal
 from guider_ls.present.text import to_text
 
 
@@ -32,7 +33,8 @@ def test_the_most_suspicious_come_first_and_ties_are_ties(ranking: Report, progr
 
 
 def test_a_row_leads_to_its_line(ranking: Report, program_text: str) -> None:
-    text = to_text(ranking, program_text=program_text)
+    folder = ranking.localization.inputs.root
+    text = to_text(ranking, terminal=Terminal(folder=folder, program_text=program_text))
     row, quoted = text[text.index("  1=") :].splitlines()[:2]
     assert row.endswith("5/8 of 64 sampled     mon programme.py:4:20")
     assert quoted.strip() == 'e = "😀"; model.add(layers.Dense(4, activation="relu"))'
@@ -45,7 +47,7 @@ def test_without_the_text_a_call_is_written_anew(ranking: Report) -> None:
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_lines_are_counted_as_the_parser_does(ranking: Report, program_text: str, end: str) -> None:
     text = program_text.replace("# 😀", "# \f\u2028 😀").replace("\n", end)
-    assert 'e = "😀"; model.add(' in to_text(ranking, program_text=text)
+    assert 'e = "😀"; model.add(' in to_text(ranking, terminal=Terminal(program_text=text))
 
 
 def test_old_lines_inner_layers_and_dead_neurons_are_told(ranking: Report) -> None:
@@ -88,7 +90,8 @@ def test_a_first_rank_of_the_output_layer_is_put_in_proportion(
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_it_fits_the_terminal(ranking: Report, program_text: str, width: int) -> None:
-    text = to_text(ranking, width=width, program_text=program_text)
+    folder = ranking.localization.inputs.root
+    text = to_text(ranking, terminal=Terminal(width=width, folder=folder, program_text=program_text))
     assert max(map(len, text.splitlines())) <= width
 
 

@@ -1,0 +1,217 @@
+"""The options of each command, with the help that a person reads."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from guider_engine.wire import AGGREGATIONS, FORMULAS, TASK_CHOICES
+from guider_ls import __version__
+from guider_ls.errors import UsageError
+
+_MAIN = """\
+Finds the suspicious layers of a trained Keras model, and the lines of the
+program that construct them.
+"""
+_COMMANDS = """\
+start here:
+  guider-ls doctor train.py        what would be used: interpreter, model, test set
+  guider-ls localize train.py      the ranking
+
+exit status: 0 done; 2 wrong usage; 3 the input cannot be used; 4 the
+environment, the engine or your code failed; 130 interrupted
+"""
+_LOCALIZE = """\
+Ranks the layers of a trained model by suspicion. Every test of the test set is
+run through the model; a test passes if the model answers it rightly. A neuron
+is suspicious if it is active in failing rather than in passing tests, a layer
+if its neurons are.
+
+What no option says is taken from [tool.guider] in pyproject.toml. A model and a
+test set that are not named there either are those that the program itself says
+it writes: model.save("..."), np.savez("...").
+"""
+_LOCALIZE_MORE = """\
+formulas, from the failing and passing tests in which a neuron is active
+(ef, ep) or not (nf, np):
+  ochiai      ef / sqrt((ef + nf) (ef + ep)); the default
+  tarantula   a / (a + b), where a = ef / (ef + nf), b = ep / (ep + np)
+  dstar       ef^2 / (nf + ep); stresses what most failing tests activate
+  op2         ef - ep / (ep + np + 1); failing tests first, then passing ones
+  barinel     1 - ep / (ep + ef); how seldom a test passes with it active
+
+aggregations, from the scores of a layer's neurons to its own:
+  mean-gini   mean x (1 - Gini), the default: prefers layers whose neurons agree
+  mean        the mean alone
+
+examples:
+  guider-ls localize train.py
+  guider-ls localize train.py --model model.keras --test-data test.npz
+  guider-ls localize --model model.h5 --test-data x_test.npy y_test.npy --formula dstar
+  guider-ls localize train.py --test-data package.data:load_test
+  guider-ls localize train.py --format sarif --output ranking.sarif
+
+lines for pyproject.toml that say the same every time:
+  [tool.guider]
+  program = "train.py"
+  model = "model.keras"
+  test_data = "test.npz"
+"""
+_MAP = """\
+Lists the layer constructions of a program and, with a model, the layers that
+each of them made, with the reason.
+"""
+_DOCTOR = """\
+Says what a localization would use and why: settings, program, model, test set,
+interpreter and the packages in it. Loads the model, runs no test. Exit status
+0: a localization can run.
+"""
+_SERVE = """\
+Runs the language server, which editors start themselves.
+"""
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; ``--help`` and ``--version`` print and exit.
+
+    Raises:
+        UsageError: "usage".
+    """
+    options = _parser().parse_args(arguments)
+    data = getattr(options, "test_data", None) or []
+    if len(data) > 1 and options.program is None and data[-1].endswith(".py"):
+        options.program = data.pop()  # written last, it was taken for test data
+    return options
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a reader of JSON waits at standard output, also if the rest of the command line is wrong."""
+    return "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError("usage", f"{message[:1].upper()}{message[1:]}. Try: {self.prog} --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="guider-ls", description=_MAIN, epilog=_COMMANDS)
+    parser.add_argument("--version", action="version", version=f"guider-ls {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    localize = commands.add_parser(
+        "localize", help="rank the layers of a model", description=_LOCALIZE, epilog=_LOCALIZE_MORE
+    )
+    _inputs(localize)
+    _method(localize)
+    _output(localize, "text", "json", "sarif")
+
+    of_map = commands.add_parser("map", help="list a program's layers", description=_MAP)
+    of_map.add_argument("program", metavar="PROGRAM.py", help="the program")
+    of_map.add_argument("--model", metavar="M", help="trained model: .keras, .h5 or module:function")
+    _interpreter(of_map)
+    _output(of_map, "text", "json")
+
+    doctor = commands.add_parser(
+        "doctor", help="say what a localization would use and why", description=_DOCTOR
+    )
+    _inputs(doctor)
+    _output(doctor, "text", "json")
+
+    serve = commands.add_parser("serve", help="run the language server", description=_SERVE)
+    how = serve.add_mutually_exclusive_group()
+    how.add_argument("--stdio", action="store_true", help="over standard input and output (the default)")
+    how.add_argument("--tcp", metavar="HOST:PORT", type=_address, help="wait for one editor at an address")
+    return parser
+
+
+def _inputs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to look at")
+    group.add_argument("program", metavar="PROGRAM.py", nargs="?", help="the program that builds the model")
+    group.add_argument("--model", metavar="M", help="trained model: .keras, .h5 or module:function")
+    group.add_argument(
+        "--test-data",
+        metavar="D",
+        nargs="+",
+        help="test set: one .npz, two .npy (inputs, labels), or module:function returning (inputs, labels)",
+    )
+    group.add_argument("--target", metavar="NAME", help="take this one of [[tool.guider.targets]]")
+    _interpreter(group)
+
+
+def _interpreter(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--python",
+        metavar="INTERPRETER",
+        help="Python that has the project's TensorFlow: a path, an environment's folder or a command",
+    )
+
+
+def _method(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how to rank")
+    group.add_argument("--method", choices=["guider"], default="guider", help="default: guider")
+    group.add_argument("--formula", choices=FORMULAS, help="score of a neuron, default: ochiai")
+    group.add_argument("--aggregation", choices=AGGREGATIONS, help="score of a layer, default: mean-gini")
+    group.add_argument(
+        "--threshold",
+        metavar="T",
+        type=float,
+        help="a neuron is active if its output is above T, default: 0.1",
+    )
+    group.add_argument(
+        "--neurons-per-layer",
+        metavar="N",
+        type=_neurons,
+        help='neurons to draw from a layer that has more, or "all"; default: 200',
+    )
+    group.add_argument("--seed", metavar="S", type=int, help="of that drawing, default: 7")
+    weights = group.add_mutually_exclusive_group()
+    weights.add_argument(
+        "--weighted",
+        dest="weighted",
+        action="store_true",
+        default=None,
+        help="tests weigh more the more confident the model is (the default)",
+    )
+    weights.add_argument(
+        "--unweighted", dest="weighted", action="store_false", help="every test weighs the same"
+    )
+    group.add_argument(
+        "--task",
+        choices=TASK_CHOICES,
+        help="what a test passes by: its class, or a value within 0.001; default: auto, by loss and labels",
+    )
+
+
+def _output(parser: argparse.ArgumentParser, *formats: str) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=formats, default="text", help="default: text")
+    group.add_argument("--output", metavar="FILE", help="write there instead of to standard output")
+    group.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="default: auto, at a terminal and without NO_COLOR",
+    )
+
+
+def _neurons(text: str) -> int | str:
+    if text == "all":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor 'all'") from None
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT, such as 127.0.0.1:2087")
+    return host.strip("[]"), int(port)

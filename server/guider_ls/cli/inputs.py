@@ -1,0 +1,113 @@
+"""From the options of a command to settings, program and interpreter."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from guider_ls.errors import InputError, UsageError
+from guider_ls.project.artifacts import absolute
+from guider_ls.project.interpreter import Interpreter, find_interpreter
+from guider_ls.project.settings import Problem, Settings, from_mapping, of_project
+from guider_ls.project.targets import for_program, is_function, program_of, project_root
+from guider_ls.source.decode import decode
+from guider_ls.source.read import read_program
+from guider_ls.source.sites import SourceMap
+
+_OPTIONS = ("formula", "aggregation", "threshold", "neurons_per_layer", "seed", "weighted", "task")
+
+
+@attrs.frozen
+class Project:
+    """The folder, and its settings with the options over them."""
+
+    root: Path
+    settings: Settings
+    problems: tuple[Problem, ...]
+    program: Path | None
+
+
+@attrs.frozen
+class Program:
+    """A program as it was read."""
+
+    path: Path
+    text: str
+    source: SourceMap
+
+
+def find_project(options: argparse.Namespace) -> Project:
+    """Read the settings: defaults, over them ``[tool.guider]``, over them the options.
+
+    Raises:
+        UsageError: "usage" for an option's value, "target-unknown".
+        InputError: "target-ambiguous".
+    """
+    given = absolute(Path(options.program)) if options.program else None
+    root = project_root(given or Path.cwd() / "pyproject.toml")
+    settings, problems = of_project(root)
+    settings = for_program(settings, given, root, getattr(options, "target", None) or "")
+    settings, wrong = from_mapping(_named(options), settings)
+    if wrong:
+        option = f"--{wrong[0].key.replace('_', '-')}"
+        raise UsageError("usage", f"{option}: {wrong[0].message.partition(';')[0]}.")
+    return Project(root, settings, problems, given or program_of(settings, root))
+
+
+def interpreter(project: Project, options: argparse.Namespace) -> Interpreter:
+    """The interpreter for the engine.
+
+    Raises:
+        EnvironmentProblem: "interpreter-missing".
+    """
+    found = find_interpreter(project.root, project.settings)
+    return attrs.evolve(found, source="option --python") if options.python else found
+
+
+def read(path: Path) -> Program:
+    """Read a program.
+
+    Raises:
+        InputError: "program-missing", "program-unreadable", "program-encoding" or "program-syntax".
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        near = sorted(p.name for p in path.parent.glob("*.py"))[:5] if path.parent.is_dir() else []
+        beside = f" In that folder there is {', '.join(near)}." if near else ""
+        raise InputError("program-missing", f"There is no program {path}.{beside}") from None
+    except OSError as error:
+        raise InputError(
+            "program-unreadable", f"The program {path} cannot be read: {error.strerror or error}."
+        ) from error
+    text = decode(data)
+    return Program(path, text, read_program(text))
+
+
+def _named(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say; their relative paths start where the command was typed, not at the project's root."""
+    values: dict[str, Any] = {name: getattr(options, name, None) for name in _OPTIONS}
+    if options.model:
+        values["model"] = _path(options.model)
+    if getattr(options, "test_data", None):
+        values["test_data"] = [_path(item) for item in options.test_data]
+    if options.python:
+        values["interpreter"] = _command(options.python)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _path(item: str) -> str:
+    return item if is_function(item) and not Path(item).exists() else str(absolute(Path(item)))
+
+
+def _command(text: str) -> list[str]:
+    """A path or a name on PATH as it stands; anything else is a command with arguments."""
+    if Path(text).expanduser().exists():
+        return [str(absolute(Path(text)))]
+    return [text] if shutil.which(text) else shlex.split(text, posix=os.name == "posix")
