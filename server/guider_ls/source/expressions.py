@@ -41,18 +41,10 @@ from guider_ls.source.values import (
 class Expressions(KerasCalls):
     """Evaluates expressions in the present frame."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._handlers: dict[type[cst.CSTNode], Callable[[Any], Value]] = {
-            getattr(cst, name[len("_eval_") :]): getattr(self, name)
-            for name in dir(self)
-            if name.startswith("_eval_")
-        }
-
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """The value of an expression; whatever it constructs is recorded."""
-        handler = self._handlers.get(type(node))
-        return handler(node) if handler is not None else self._generic(node)
+        handler = _HANDLERS.get(type(node))
+        return handler(self, node) if handler is not None else self._generic(node)
 
     def _generic(self, node: cst.CSTNode) -> Value:
         """Evaluate the expressions inside a node of no interest of its own."""
@@ -101,22 +93,22 @@ class Expressions(KerasCalls):
 
     # names and literals
 
-    def _eval_Name(self, node: cst.Name) -> Value:
+    def _name(self, node: cst.Name) -> Value:
         return self.look_up(node.value)
 
-    def _eval_Integer(self, node: cst.Integer) -> Value:
+    def _integer(self, node: cst.Integer) -> Value:
         return constants.number(node)
 
-    def _eval_Float(self, node: cst.Float) -> Value:
+    def _float(self, node: cst.Float) -> Value:
         return constants.number(node)
 
-    def _eval_SimpleString(self, node: cst.SimpleString) -> Value:
+    def _simple_string(self, node: cst.SimpleString) -> Value:
         return Known(node.evaluated_value)
 
-    def _eval_ConcatenatedString(self, node: cst.ConcatenatedString) -> Value:
+    def _concatenated_string(self, node: cst.ConcatenatedString) -> Value:
         return constants.concatenate([self.evaluate(node.left), self.evaluate(node.right)])
 
-    def _eval_FormattedString(self, node: cst.FormattedString) -> Value:
+    def _formatted_string(self, node: cst.FormattedString) -> Value:
         parts: list[Value] = []
         for part in node.parts:
             if isinstance(part, cst.FormattedStringText):
@@ -130,13 +122,13 @@ class Expressions(KerasCalls):
                 parts.append(UNKNOWN if formatted or not isinstance(value, (Known, Text)) else value)
         return constants.concatenate(parts)
 
-    def _eval_Tuple(self, node: cst.Tuple) -> Value:
+    def _tuple(self, node: cst.Tuple) -> Value:
         return self._items(node.elements, is_tuple=True)
 
-    def _eval_List(self, node: cst.List) -> Value:
+    def _list(self, node: cst.List) -> Value:
         return self._items(node.elements)
 
-    def _eval_Set(self, node: cst.Set) -> Value:
+    def _set(self, node: cst.Set) -> Value:
         return self._items(node.elements)
 
     def _items(self, elements: Sequence[cst.BaseElement], *, is_tuple: bool = False) -> Items:
@@ -151,27 +143,27 @@ class Expressions(KerasCalls):
                 result.items.append(value)
         return result
 
-    def _eval_Dict(self, node: cst.Dict) -> Value:
+    def _dict(self, node: cst.Dict) -> Value:
         table = Table({})
         for element in node.elements:
             value = self.evaluate(element.value)
             if isinstance(element, cst.DictElement):
                 key = self.evaluate(element.key)
-                table.items[key.value if _is_key(key) else object()] = value
+                table.items[table_key(key)] = value
             elif isinstance(value, Table):
                 table.items.update(value.items)
         return table
 
     # operators
 
-    def _eval_BinaryOperation(self, node: cst.BinaryOperation) -> Value:
+    def _binary_operation(self, node: cst.BinaryOperation) -> Value:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
         if isinstance(node.operator, cst.Divide) and constants.is_text(left):
             return files.join(left, right)
         value = constants.binary(node.operator, left, right)
         return value if value is not UNKNOWN else merge([left, right])
 
-    def _eval_UnaryOperation(self, node: cst.UnaryOperation) -> Value:
+    def _unary_operation(self, node: cst.UnaryOperation) -> Value:
         value = self.evaluate(node.expression)
         if isinstance(node.operator, cst.Not):
             truth = self.truth(value)
@@ -183,7 +175,7 @@ class Expressions(KerasCalls):
                 return value
         return merge([value])
 
-    def _eval_Comparison(self, node: cst.Comparison) -> Value:
+    def _comparison(self, node: cst.Comparison) -> Value:
         value = self.evaluate(node.left)
         results: list[Value] = []
         for target in node.comparisons:
@@ -194,7 +186,7 @@ class Expressions(KerasCalls):
             value = right
         return constants.compute(results, lambda *truths: all(truths))
 
-    def _eval_BooleanOperation(self, node: cst.BooleanOperation) -> Value:
+    def _boolean_operation(self, node: cst.BooleanOperation) -> Value:
         left = self.evaluate(node.left)
         truth = self.truth(left)
         short = truth is isinstance(node.operator, cst.Or)
@@ -208,7 +200,7 @@ class Expressions(KerasCalls):
             right = self.evaluate(node.right)
         return left if short else right
 
-    def _eval_IfExp(self, node: cst.IfExp) -> Value:
+    def _if_exp(self, node: cst.IfExp) -> Value:
         test = self.evaluate(node.test)
         truth = self.truth(test)
         if truth is None:
@@ -229,31 +221,31 @@ class Expressions(KerasCalls):
             return self.unreachable()
         return nullcontext() if constants.is_fixed(test) else self.trace.branch(taken=True)
 
-    def _eval_NamedExpr(self, node: cst.NamedExpr) -> Value:
+    def _named_expr(self, node: cst.NamedExpr) -> Value:
         value = self.evaluate(node.value)
         self.assign(node.target, value)
         return value
 
-    def _eval_Await(self, node: cst.Await) -> Value:
+    def _await(self, node: cst.Await) -> Value:
         return self.evaluate(node.expression)
 
-    def _eval_Lambda(self, node: cst.Lambda) -> Value:
+    def _lambda(self, node: cst.Lambda) -> Value:
         function = Function(node, self.frame.scope, self.frame, defaults=self.defaults(node.params))
         self.trace.functions.append(function)
         return function
 
     # loops inside expressions
 
-    def _eval_ListComp(self, node: cst.ListComp) -> Value:
+    def _list_comp(self, node: cst.ListComp) -> Value:
         return self._comprehension(node, node.for_in)
 
-    def _eval_SetComp(self, node: cst.SetComp) -> Value:
+    def _set_comp(self, node: cst.SetComp) -> Value:
         return self._comprehension(node, node.for_in)
 
-    def _eval_GeneratorExp(self, node: cst.GeneratorExp) -> Value:
+    def _generator_exp(self, node: cst.GeneratorExp) -> Value:
         return self._comprehension(node, node.for_in)
 
-    def _eval_DictComp(self, node: cst.DictComp) -> Value:
+    def _dict_comp(self, node: cst.DictComp) -> Value:
         items = self._comprehension(node, node.for_in)
         return Table({object(): item for item in items.items})
 
@@ -302,7 +294,7 @@ class Expressions(KerasCalls):
 
     # parts of values
 
-    def _eval_Attribute(self, node: cst.Attribute) -> Value:
+    def _attribute(self, node: cst.Attribute) -> Value:
         return self.attribute(self.evaluate(node.value), node.attr.value)
 
     def attribute(self, owner: Value, name: str) -> Value:
@@ -338,7 +330,7 @@ class Expressions(KerasCalls):
             return self.call(method, Arguments([], {}, {}), None) if found.is_property else method
         return found if found is not None else Method(owner, name)
 
-    def _eval_Subscript(self, node: cst.Subscript) -> Value:
+    def _subscript(self, node: cst.Subscript) -> Value:
         container = self.evaluate(node.value)
         if len(node.slice) != 1:
             self._generic(node)
@@ -347,9 +339,8 @@ class Expressions(KerasCalls):
         if isinstance(part, cst.Index):
             index = self.evaluate(part.value)
             if isinstance(container, Table):
-                if _is_key(index):
-                    return container.items.get(index.value, UNKNOWN)
-                return either(container.items.values())
+                found = container.items.get(table_key(index))
+                return found if found is not None else either(container.items.values())
             if isinstance(container, Items):
                 return constants.element(container, index)
             return merge([container])
@@ -369,7 +360,7 @@ class Expressions(KerasCalls):
 
     # calls
 
-    def _eval_Call(self, node: cst.Call) -> Value:
+    def _call(self, node: cst.Call) -> Value:
         callee = self.evaluate(node.func)
         return self.call(callee, self.arguments(node.args), node)
 
@@ -509,8 +500,40 @@ class Expressions(KerasCalls):
         raise NotImplementedError
 
 
-def _is_key(value: Value) -> bool:
-    return isinstance(value, Known) and isinstance(value.value, (str, int, float, bool, type(None), bytes))
+_HANDLERS: dict[type[cst.CSTNode], Callable[[Expressions, Any], Value]] = {
+    cst.Name: Expressions._name,
+    cst.Integer: Expressions._integer,
+    cst.Float: Expressions._float,
+    cst.SimpleString: Expressions._simple_string,
+    cst.ConcatenatedString: Expressions._concatenated_string,
+    cst.FormattedString: Expressions._formatted_string,
+    cst.Tuple: Expressions._tuple,
+    cst.List: Expressions._list,
+    cst.Set: Expressions._set,
+    cst.Dict: Expressions._dict,
+    cst.BinaryOperation: Expressions._binary_operation,
+    cst.UnaryOperation: Expressions._unary_operation,
+    cst.Comparison: Expressions._comparison,
+    cst.BooleanOperation: Expressions._boolean_operation,
+    cst.IfExp: Expressions._if_exp,
+    cst.NamedExpr: Expressions._named_expr,
+    cst.Await: Expressions._await,
+    cst.Lambda: Expressions._lambda,
+    cst.ListComp: Expressions._list_comp,
+    cst.SetComp: Expressions._set_comp,
+    cst.GeneratorExp: Expressions._generator_exp,
+    cst.DictComp: Expressions._dict_comp,
+    cst.Attribute: Expressions._attribute,
+    cst.Subscript: Expressions._subscript,
+    cst.Call: Expressions._call,
+}
+
+
+def table_key(value: Value) -> Any:
+    """A key for a dict: the constant, or something equal to nothing else."""
+    if isinstance(value, Known) and isinstance(value.value, (str, int, float, bytes, type(None))):
+        return value.value
+    return object()
 
 
 def _is_none(operator: cst.BaseCompOp, left: Value, right: Value) -> Value | None:
@@ -534,7 +557,7 @@ def _dict_method(table: Table, name: str, arguments: Arguments) -> Value:
     key = arguments.get(0)
     if name in {"get", "pop", "setdefault"} and key is not None:
         fallback = arguments.get(1) or Known(None)
-        if isinstance(key, Known) and _is_key(key):
-            return table.items.get(key.value, fallback)
+        if isinstance(key, Known):
+            return table.items.get(table_key(key), fallback)
         return either([*table.items.values(), fallback])
     return UNKNOWN

@@ -80,10 +80,9 @@ class KerasCalls:
         if is_application(name):
             return self._model("opaque", name, arguments, node)
         if name == "functools.partial" and arguments.positional:
-            rest = {i - 1: code for i, code in arguments.code.items() if isinstance(i, int) and i > 0}
-            words = {key: code for key, code in arguments.code.items() if isinstance(key, str)}
+            code = {key - 1 if isinstance(key, int) else key: part for key, part in arguments.code.items()}
             given = Arguments(
-                arguments.positional[1:], arguments.keywords, {**rest, **words},
+                arguments.positional[1:], arguments.keywords, code,
                 arguments.open_positional, arguments.open_keywords,
             )  # fmt: skip
             return Partial(arguments.positional[0], given)

@@ -31,10 +31,11 @@ class Construction:
 
 def constructions(program: Program) -> list[Construction]:
     """Every model and composite layer of a program that was run."""
-    found: list[Construction] = []
-    for model in program.trace.models:
-        if model.kind != "opaque" and model.places:
-            found.append(Construction(model.label, model.kind, tuple(model.places), model.instance))
+    found = [
+        Construction(model.label, model.kind, tuple(model.places), model.instance)
+        for model in program.trace.models
+        if model.kind != "opaque" and model.places
+    ]
     for made in program.trace.objects:
         if made.of.kind != "plain":
             places = _places_of_object(program, made)

@@ -96,4 +96,5 @@ def _site(draft: Draft, span: Span, group: str, comments: dict[int, str]) -> Lay
         conditional=draft.conditional,
         group=group,
         ignored=is_ignored(span, comments),
+        complete=draft.complete,
     )

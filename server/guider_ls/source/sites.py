@@ -51,6 +51,8 @@ class LayerSite:
     """The model expression it builds where the text says so (variable, function or class name), else ``""``."""
     ignored: bool = False
     """Marked ``# guider: ignore``."""
+    complete: bool = True
+    """Whether ``arguments`` holds all the arguments (no ``*args`` or ``**kwargs`` may add others)."""
 
 
 @dataclass(frozen=True, slots=True)

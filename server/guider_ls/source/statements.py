@@ -15,7 +15,7 @@ import libcst as cst
 
 from guider_ls.source import constants
 from guider_ls.source.catalog import canonical, layer_class
-from guider_ls.source.expressions import Expressions
+from guider_ls.source.expressions import Expressions, table_key
 from guider_ls.source.trace import unknown_arguments
 from guider_ls.source.values import (
     UNKNOWN,
@@ -299,9 +299,7 @@ class Program(Expressions):
             index = target.slice[0].slice
             key = self.evaluate(index.value) if isinstance(index, cst.Index) else UNKNOWN
             if isinstance(owner, Table) and not self.trace.dead:
-                owner.items[
-                    key.value if isinstance(key, Known) and not isinstance(key.value, list) else object()
-                ] = value
+                owner.items[table_key(key)] = value
 
     def _set_attribute(self, owner: Object, name: str, value: Value) -> None:
         before = owner.attributes.get(name)
@@ -347,7 +345,7 @@ class Program(Expressions):
             for alias in node.names:
                 name = _dotted(alias.name)
                 if alias.asname is not None:
-                    self.assign(alias.asname.name, Name(canonical(name)))  # type: ignore[arg-type]
+                    self.assign(alias.asname.name, Name(canonical(name)))
                 else:
                     first = name.split(".")[0]
                     self.frame.names[first] = Name(canonical(first))
@@ -358,7 +356,7 @@ class Program(Expressions):
             return
         for alias in node.names:
             bound = alias.asname.name if alias.asname is not None else alias.name
-            self.assign(bound, Name(canonical(f"{package}.{_dotted(alias.name)}")))  # type: ignore[arg-type]
+            self.assign(bound, Name(canonical(f"{package}.{_dotted(alias.name)}")))
 
     # functions
 
@@ -541,35 +539,25 @@ def _raises(body: cst.BaseSuite | cst.If | cst.Else) -> bool:
     return isinstance(last, cst.Raise)
 
 
-class _Assigned(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
-        self._add(node.target)
-        return False
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> bool:
-        self._add(node.target)
-        return False
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self._add(node.target)
-
-    def _add(self, target: cst.BaseExpression) -> None:
-        if isinstance(target, cst.Name):
-            self.names.add(target.value)
-        elif isinstance(target, (cst.Tuple, cst.List)):
-            for element in target.elements:
-                self._add(element.value)
-
-
-def _assigned(body: cst.BaseSuite) -> set[str]:
+def _assigned(node: cst.CSTNode) -> set[str]:
     """Names that statements bind."""
-    visitor = _Assigned()
-    body.visit(visitor)
-    return visitor.names
+    names: set[str] = set()
+    todo = [node]
+    while todo:
+        inner = todo.pop()
+        if isinstance(inner, (cst.AssignTarget, cst.AugAssign, cst.NamedExpr, cst.AnnAssign)):
+            _bound(inner.target, names)
+        if not isinstance(inner, cst.BaseParenthesizableWhitespace):
+            todo += inner.children
+    return names
+
+
+def _bound(target: cst.BaseExpression, names: set[str]) -> None:
+    if isinstance(target, cst.Name):
+        names.add(target.value)
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            _bound(element.value, names)
 
 
 def _dotted(node: cst.BaseExpression) -> str:

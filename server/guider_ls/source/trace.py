@@ -45,6 +45,7 @@ class Draft:
     scope: str
     repeats: bool
     conditional: bool
+    complete: bool
     certain: bool
     """Whether it constructs a layer for sure, not only if used as one."""
 
@@ -119,7 +120,7 @@ class Trace:
         name = arguments.keywords.get("name")
         draft = Draft(
             call, qualified_name, named, pattern_of(name) if name is not None else None, scope,
-            self.loops > 0, self.branches > 0, certain,
+            self.loops > 0, self.branches > 0, not (arguments.open_positional or arguments.open_keywords), certain,
         )  # fmt: skip
         known = self.drafts.setdefault(id(call), draft)
         if known is not draft:
@@ -146,6 +147,9 @@ def _widen(known: Draft, again: Draft, arguments: Arguments) -> None:
     known.repeats |= again.repeats
     known.conditional |= again.conditional
     known.certain |= again.certain
+    known.complete &= again.complete
+    for key in again.arguments.keys() - known.arguments.keys():
+        known.arguments[key] = Unknown("…")
     if known.name_pattern is None or again.name_pattern is None:
         known.name_pattern = None
     elif again.name_pattern not in known.name_pattern.split("|"):

@@ -79,6 +79,7 @@ class Where:
         )
 
     def __or__(self, other: Where) -> Where:
+        """Inside both."""
         return Where(
             self.loops + tuple(loop for loop in other.loops if loop not in self.loops),
             self.branches + tuple(branch for branch in other.branches if branch not in self.branches),
