@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.protocol.editor import VS_CODE, Editor, ErrorAnswer
+from tests.protocol.editor import Editor
 
 PROGRAM = """\
 import keras

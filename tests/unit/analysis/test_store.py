@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.unit.analysis.results import layer, localization, neuron, score
 
 from guider_ls.analysis.fingerprint import Fingerprint, Stamp
 from guider_ls.analysis.store import Store, Stored
-from tests.unit.analysis.results import layer, localization, neuron, score
 
 
 def stored(program: Path) -> Stored:

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import dataclasses
+
+from tests.unit.analysis.results import layer, localization, score
+from tests.unit.present.reports import layers, ranked, report, scores, site
+
+from guider_engine.wire import ModelLayer
+from guider_ls.mapping.mapping import Difference, Match, UnmatchedSite
+from guider_ls.present.lenses import ranked_lenses, static_lenses
+from guider_ls.present.report import Report
+from guider_ls.source.sites import SourceMap
+
+
+def texts(shown: Report) -> list[str]:
+    return [lens.text for lens in ranked_lenses(shown)]
+
+
+def test_before_a_run_the_first_lens_offers_it() -> None:
+    found = static_lenses(SourceMap((site(1), site(2, ignored=True), site(3)), ()))
+    assert [(lens.span.line, lens.text, lens.action) for lens in found] == [
+        (1, "GUIDER: localize", "guider.localize"),
+        (3, "Dense · not ranked yet", "guider.localize"),
+    ]
+
+
+def test_ranks_scores_and_neurons() -> None:
+    assert texts(ranked(0.25, 0.82)) == [
+        "#2 of 2 · 0.25 · 41 of 64 neurons",
+        "#1 of 2 · 0.82 · 41 of 64 neurons",
+    ]
+    assert {lens.action for lens in ranked_lenses(ranked(0.5, 0.6))} == {"guider.showReport"}
+
+
+def test_ties_are_said() -> None:
+    assert [text.partition(" · ")[0] for text in texts(ranked(0.5, 0.5, 0.25))] == [
+        "#=1 of 3",
+        "#=1 of 3",
+        "#3 of 3",
+    ]
+
+
+def test_small_scores_do_not_look_like_none() -> None:
+    assert texts(ranked(0.00123, 0.0))[0].split(" · ")[1] == "0.001"
+    assert texts(ranked(0.00123, 0.0))[1].split(" · ")[1] == "0.00"
+
+
+def test_a_site_with_several_layers_names_their_ranks() -> None:
+    found = localization(layers(4), scores(0.5, 0.9, 0.1, 0.4))
+    loop = site(1, repeats=True)
+    matches = tuple(Match(loop, (i,), "loop") for i in (0, 1, 2))
+    assert texts(report(found, (*matches, Match(site(9), (3,), "last")))) == [
+        "#1, #2, #4 of 4",
+        "#3 of 4 · 0.40 · 41 of 64 neurons",
+    ]
+
+
+def test_a_long_loop_is_cut() -> None:
+    values = [n / 10 for n in range(8)]
+    found = localization(layers(8), scores(*values))
+    matches = tuple(Match(site(1), (i,), "loop") for i in range(8))
+    assert texts(report(found, matches)) == ["#1, #2, #3, #4, #5, … of 8"]
+
+
+def test_a_layer_that_is_not_ranked() -> None:
+    def weightless(made: ModelLayer) -> ModelLayer:
+        return dataclasses.replace(made, parameters=0)
+
+    found = localization((weightless(layers(1)[0]), layers(2)[1]), scores(None, 0.5))
+    matches = (Match(site(0), (0,), ""), Match(site(1), (1,), ""))
+    assert texts(report(found, matches))[0] == "in model, weightless, not ranked"
+
+
+def test_a_ranked_layer_without_weights() -> None:
+    found = localization((dataclasses.replace(layers(1)[0], parameters=0),), scores(0.5))
+    assert texts(report(found, (Match(site(0), (0,), ""),))) == [
+        "#1 of 1 · 0.50 · 41 of 64 neurons · weightless"
+    ]
+
+
+def test_sampled_neurons_are_said_to_be() -> None:
+    sampled = dataclasses.replace(scores(0.5)[0], neurons=9000, sampled=200)
+    found = localization(layers(1), (sampled,))
+    assert texts(report(found, (Match(site(0), (0,), ""),))) == ["#1 of 1 · 0.50 · 41 of 200 sampled neurons"]
+
+
+def test_a_line_that_is_not_in_the_model() -> None:
+    found = localization(layers(1), scores(0.5))
+    shown = report(found, (Match(site(0), (0,), ""),), (UnmatchedSite(site(1), "no Dense is left"),))
+    assert texts(shown)[1] == "Dense · not in this model"
+
+
+def test_a_line_newer_than_the_model() -> None:
+    found = localization(layers(1), scores(0.5))
+    older = Match(site(0), (0,), "", (Difference("units", "64", "32"),))
+    assert texts(report(found, (older,))) == [
+        "#1 of 1 · 0.50 · 41 of 64 neurons · model is older than this line (units: 64 here, 32 in the model)"
+    ]
+
+
+def test_no_failing_test() -> None:
+    found = localization(layers(1), scores(None), signal=False)
+    assert texts(report(found, (Match(site(0), (0,), ""),))) == ["Dense · no failure signal"]
+
+
+def test_inner_layers_are_ranked_among_themselves() -> None:
+    inner = (score((0, 0), 0.9, 1), score((0, 1), 0.2, 2))
+    outer = layer((0,), "block", (layer((0, 0), "a"), layer((0, 1), "b")))
+    found = localization((outer, *layers(2)[1:]), (score((0,), 0.5, 1, inner=inner), score((1,), 0.1, 2)))
+    assert texts(report(found, (Match(site(0), (0, 1), ""),)))[0].startswith("#2 of 2")
+
+
+def test_ignored_lines_have_no_lens() -> None:
+    assert texts(ranked(0.5, ignored=True)) == []
