@@ -8,13 +8,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from guider_engine.wire import PROTOCOL, Hello, encode
 from guider_ls.analysis.engine import CRASH_LIMIT, Engine
 from guider_ls.errors import EngineError
 
-from .conftest import EngineFactory
+from .conftest import DEADLINE, EngineFactory
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -36,6 +38,39 @@ async def test_a_crash_is_explained_and_survived(engine: Engine, code: str, said
     assert caught.value.code == "engine-crashed"
     assert "the last words" in caught.value.message
     assert (await engine.inspect("result = 'alive'")).name == "alive"
+
+
+async def test_death_right_after_hello_is_a_crash(new_engine: EngineFactory, root: Path) -> None:
+    entry = root / "brief.py"
+    hello = encode(Hello(PROTOCOL, 0, "", "", {})).decode()
+    entry.write_text(f"import sys; print({hello!r}); sys.exit('the reason')")
+    engine = new_engine(entry=entry)
+    codes = []
+    for _ in range(CRASH_LIMIT + 1):
+        with pytest.raises(EngineError) as caught:
+            await asyncio.wait_for(engine.inspect(""), DEADLINE)
+        codes.append(caught.value.code)
+    assert codes == ["engine-crashed"] * CRASH_LIMIT + ["engine-crash-loop"]
+
+
+async def test_an_answer_that_cannot_be_understood_ends_the_request(
+    new_engine: EngineFactory, root: Path
+) -> None:
+    entry = root / "foreign.py"
+    hello = encode(Hello(PROTOCOL, 0, "", "", {})).decode()
+    entry.write_text(
+        f'print({hello!r}); input(); print(\'{{"type": "Inspected", "request": 1, "model": 7}}\'); input()'
+    )
+    with pytest.raises(EngineError, match="cannot be understood"):
+        await asyncio.wait_for(new_engine(entry=entry).inspect(""), DEADLINE)
+
+
+async def test_a_launcher_passes_the_signal_on(new_engine: EngineFactory, root: Path) -> None:
+    launcher = root / "launch"
+    launcher.write_text('#!/bin/sh\n"$@"\nexit $?\n')
+    launcher.chmod(0o755)
+    with pytest.raises(EngineError, match="SIGKILL; the memory may have run out"):
+        await new_engine((str(launcher), sys.executable)).inspect("import os; os.kill(os.getpid(), 9)")
 
 
 async def test_a_segmentation_fault_shows_where(engine: Engine) -> None:
@@ -90,11 +125,12 @@ async def test_only_repeated_crashes_wait(new_engine: EngineFactory) -> None:
         await waiting
 
 
-async def test_death_between_requests_is_no_error(engine: Engine, gone: Callable[[int], bool]) -> None:
+async def test_death_between_requests_is_no_error(engine: Engine) -> None:
     for _ in range(CRASH_LIMIT + 1):
         hello = await engine.start()
         os.kill(hello.pid, signal.SIGKILL)
-        assert await asyncio.to_thread(gone, hello.pid)
+        while await engine.start() is hello:
+            await asyncio.sleep(0.01)
     assert (await engine.inspect("result = 'alive'")).name == "alive"
 
 

@@ -194,12 +194,13 @@ class Engine:
 
     async def _started(self, closings: int) -> _Run:
         """The running process, started if there is none; ``closings`` is how many there were at the request."""
-        running = self._run is not None and self._run.process.running
-        if not running and closings == self._closings and self._crashes > 1:
+        if self._run is not None and not self._run.process.running:
+            await asyncio.wait([self._run.process.exited])
+        if self._run is None and closings == self._closings and self._crashes > 1:
             await self._pause()
         if closings != self._closings:
             raise Cancelled("engine-closed", "The engine was stopped before it came to the request.")
-        if self._run is not None and self._run.process.running:
+        if self._run is not None:
             return self._run
         run = self._spawn()
         self._run = run
@@ -209,6 +210,8 @@ class Engine:
             if closings != self._closings:
                 raise Cancelled("engine-closed", "The engine was stopped while it started.")
             self.hello = self._accepted(run)
+            if run.process.exited.done():  # it died of what follows its hello
+                raise self._crashed(run, run.process.exited.result())
         except BaseException:
             self._forget(run)
             await run.process.end()
@@ -275,7 +278,7 @@ class Engine:
                     "this stays, install guider-ls again.",
                 )
             return hello
-        if run.process.running:
+        if not run.process.exited.done():
             raise self._broken(f"did not start the engine within {self._start_timeout:g} seconds", run)
         raise self._broken(f"did not start the engine: it {exit_reason(run.process.exited.result())}", run)
 
@@ -312,22 +315,21 @@ class Engine:
 
     def _ended(self, run: _Run, status: int) -> None:
         self._log.finish()
-        printed = self._log.tail(200, since=run.log_mark)
         if run is not self._run:
             self._log.add("The engine was stopped.")
             return
-        self._log.add(f"The engine {exit_reason(status)}.")
         self._run = None
-        if self._request is not None and not self._request.answer.done():
-            self._crashes += 1
-            said = f" Its last lines:\n{last_words(printed)}" if printed else " It printed nothing."
-            self._abandon(
-                EngineError(
-                    "engine-crashed",
-                    f"The engine {exit_reason(status)} during the request.{said}",
-                    detail=printed,
-                )
-            )
+        if self._request is not None:
+            self._abandon(self._crashed(run, status))
+        self._log.add(f"The engine {exit_reason(status)}.")
+
+    def _crashed(self, run: _Run, status: int) -> EngineError:
+        self._crashes += 1
+        printed = self._log.tail(200, since=run.log_mark)
+        said = f" Its last lines:\n{last_words(printed)}" if printed else " It printed nothing."
+        return EngineError(
+            "engine-crashed", f"The engine {exit_reason(status)} during the request.{said}", detail=printed
+        )
 
     def _abandon(self, error: GuiderError) -> None:
         if self._request is not None and not self._request.answer.done():
@@ -346,15 +348,19 @@ def _read(line: bytes) -> wire.Message | None:
     """The message of a line; ``None`` where something else printed it."""
     try:
         return wire.decode(line)
-    except ValueError:
-        pass
+    except ValueError as error:
+        reason = str(error)
     try:
         body = json.loads(line)
     except ValueError:
         return None
-    if isinstance(body, dict) and body.get("type") == "Hello" and isinstance(body.get("protocol"), int):
-        # The hello of another version may have another form; its number is what matters.
-        return Hello(body["protocol"], 0, "", "", {})
+    match body:
+        case {"type": "Hello", "protocol": int(protocol)}:
+            # The hello of another version may have another form; its number is what matters.
+            return Hello(protocol, 0, "", "", {})
+        case {"type": "Localized" | "Inspected" | "Failed", "request": int(request)}:
+            text = f"The engine's answer cannot be understood: {reason}"
+            return wire.Failed(request, wire.Failure("engine", "engine-internal", text))
     return None
 
 

@@ -77,8 +77,8 @@ class ProcessTree:
 
     @property
     def running(self) -> bool:
-        """Whether its end has not been noticed yet."""
-        return not self.exited.done()
+        """Whether its end has not been noticed yet; once it was, ``exited`` follows soon."""
+        return self._popen.returncode is None
 
     def write(self, line: bytes) -> None:
         """Write a line to its standard input; without effect if it is gone."""
@@ -137,24 +137,24 @@ class ProcessTree:
             self._signal_group(signal.SIGKILL)  # what it started ends with it
         for reader in readers:
             reader.join(timeout=1.0)
+        self.close_input()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(self._set_exited, status)
 
     def _set_exited(self, status: int) -> None:
-        self.close_input()
         if not self.exited.done():
             self.exited.set_result(status)
 
 
 def exit_reason(status: int) -> str:
     """How a process ended, for people, e.g. ``was ended by signal SIGSEGV``."""
-    if status >= 0:
-        shown = hex(status) if status >= 0xC000_0000 else str(status)  # the form Windows documents its own in
-        return f"ended with exit status {shown}"
+    if status >= 0xC000_0000:  # Windows documents its own in this form
+        return f"ended with exit status {status:#x}"
+    number = -status if status < 0 else status - 128  # a launcher passes a signal on as a status above 128
     try:
-        name = signal.Signals(-status).name
+        name = signal.Signals(number).name
     except ValueError:
-        name = str(-status)
+        return f"ended with exit status {status}"
     hint = "; the memory may have run out" if name == "SIGKILL" else ""
     return f"was ended by signal {name}{hint}"
 
