@@ -79,6 +79,7 @@ class CodeServer:
             "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}",
             "EXTENSIONS_GALLERY": "{}",
             "TF_CPP_MIN_LOG_LEVEL": "2",
+            "XDG_CACHE_HOME": str(folder / "cache"),
             **(environment or {}),
         }
         self._base = [

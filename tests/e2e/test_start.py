@@ -59,7 +59,7 @@ def test_a_missing_server_is_one_message_that_helps(
     message = workbench.messages().filter(has_text="found no language server")
     expect(message).to_have_count(1)
     workbench.screenshot("start-no-server")
-    assert not workbench.offers_command("GUIDER: Localize Faults")
+    assert not workbench.palette_offers("GUIDER: Localize Faults")
     message.get_by_role("button", name="Copy install command").click()
     assert workbench.page.evaluate("navigator.clipboard.readText()") == "pipx install guider-ls"
     expect(workbench.messages()).to_have_count(0)
@@ -67,7 +67,7 @@ def test_a_missing_server_is_one_message_that_helps(
     # The command is set: no reload is needed.
     bare.set_machine(OURS)
     workbench.until(lambda: len(workbench.lenses()) >= 2, "a lens on each layer")
-    assert workbench.offers_command("GUIDER: Localize Faults")
+    assert workbench.palette_offers("GUIDER: Localize Faults")
 
 
 def test_a_server_that_dies_at_once_is_named_and_not_tried_for_ever(

@@ -106,6 +106,10 @@ class Workbench:
         """Every lens with the line of code below it."""
         return [(label, line) for label, line in self._ask("lenses")]
 
+    def lens_above(self, code: str) -> str:
+        """The lens above the line that holds ``code``; empty: none."""
+        return next((label for label, line in self.lenses() if code in line), "")
+
     def squiggles(self, severity: str = "info") -> list[str]:
         """The text that is underlined, line by line."""
         return self._ask("decorated", f".squiggly-{severity}")
@@ -147,7 +151,7 @@ class Workbench:
         """Run a command of the palette by its whole title."""
         self._quick_input("F1", f">{title}", re.compile(rf"^{re.escape(title)}(,|$)"))
 
-    def offers_command(self, title: str) -> bool:
+    def palette_offers(self, title: str) -> bool:
         """Whether the palette lists a command."""
         self.page.keyboard.press("F1")
         box = self.page.locator(".quick-input-widget input")
