@@ -1,0 +1,188 @@
+"""Which line of the program constructed which layer of the model.
+
+The shape of the algorithm:
+
+1. Every construction of the program (`SourceMap.outlines`) is aligned with the model's layers
+   (`guider_ls.mapping.level`): a dynamic program over classes, names, literal arguments and order
+   (`guider_ls.mapping.sequences`), never over raw indices. The construction that explains the model best is
+   the model's; constructions of another kind (``Sequential``, functional, a class) are asked only if none of
+   the model's own kind exists.
+2. A pair is kept only if every best alignment, of every construction that is equally good, agrees on the line.
+   Otherwise the layer is reported as ambiguous, with its candidates.
+3. What lies inside a layer (a nested model, a composite layer of the program) is aligned in the same way with
+   the constructions that its own site makes, or with those of its class.
+4. Arguments that differ in a pair are its differences: the model is older than that line. What is left over on
+   either side is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
+from guider_ls.mapping import reasons
+from guider_ls.mapping.comparison import automatic_number, compare
+from guider_ls.mapping.level import LevelResult, align_level
+from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
+from guider_ls.source.catalog import is_application
+from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
+
+
+def align(source: SourceMap, model: ModelSummary) -> Mapping:
+    """Pair the layer sites of a program with the layers of a model; explain whatever cannot be paired."""
+    alignment = _Alignment(source)
+    alignment.level(
+        model.layers, _outlines_for(alignment.outlines, model.class_name), model.class_name == "Sequential"
+    )
+    return alignment.mapping(model)
+
+
+def _outlines_for(outlines: Sequence[Outline], class_name: str) -> list[Outline]:
+    """Constructions that may make a model of a class; all of them if none is of its kind."""
+    if class_name == "Sequential":
+        fitting = [one for one in outlines if one.kind == "sequential"]
+    elif class_name in {"Functional", "Model"}:
+        fitting = [one for one in outlines if one.kind == "functional"]
+    else:
+        fitting = [one for one in outlines if one.kind == "class" and one.label == class_name]
+    return fitting or [one for one in outlines if one.kind != "class"] or list(outlines)
+
+
+def _plain_outline(construction: tuple[int, ...], sites: Sequence[LayerSite]) -> Outline:
+    steps = tuple(Step(index, sites[index].name_pattern, sites[index].conditional) for index in construction)
+    loops = tuple(
+        (position, position + 1) for position, index in enumerate(construction)
+        if sites[index].repeats and construction.count(index) == 1
+    )  # fmt: skip
+    return Outline("", "fragment", steps, loops)
+
+
+@dataclass(slots=True)
+class _Alignment:
+    source: SourceMap
+    outlines: tuple[Outline, ...] = ()
+    found: dict[LayerPath, tuple[ModelLayer, int, str]] = field(default_factory=dict)
+    """For each paired layer its site and the reason."""
+    failed: dict[LayerPath, UnmatchedLayer] = field(default_factory=dict)
+    chosen: list[Outline] = field(default_factory=list)
+    """Constructions that the model, or a part of it, came from."""
+
+    def __post_init__(self) -> None:
+        self.outlines = self.source.outlines or tuple(
+            _plain_outline(construction, self.source.sites) for construction in self.source.construction
+        )
+
+    def level(self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool) -> None:
+        """Align the layers of one level, then those inside them."""
+        best = self._best(layers, outlines, ordered)
+        self.chosen += [outline for outline, _ in best]
+        for index, layer in enumerate(layers):
+            self._settle(index, layer, layers, best)
+        for layer in layers:
+            if layer.inner:
+                self._inside(layer)
+
+    def _best(
+        self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool
+    ) -> list[tuple[Outline, LevelResult]]:
+        """The constructions that explain the layers best, with their alignments."""
+        results = [
+            (one, align_level(self.source.sites, one, layers, ordered=ordered and one.kind == "sequential"))
+            for one in outlines
+        ]
+        results = [(one, result) for one, result in results if any(result.steps.values())]
+        top = max((result.score for _, result in results), default=0)
+        return [(one, result) for one, result in results if result.score == top]
+
+    def _settle(
+        self,
+        index: int,
+        layer: ModelLayer,
+        layers: Sequence[ModelLayer],
+        best: Sequence[tuple[Outline, LevelResult]],
+    ) -> None:
+        certain = {result.certain(index, outline) for outline, result in best}
+        if len(certain) == 1 and (site := next(iter(certain))) is not None:
+            outline, result = best[0]
+            steps = result.steps[index]
+            self.found[layer.path] = (layer, site, self._reason(outline, steps, layer, layers))
+            return
+        possible = sorted({site for outline, result in best for site in result.sites(index, outline)})
+        candidates = tuple(self.source.sites[site] for site in possible)
+        reason = reasons.of_layer(layer, candidates, self.source.sites)
+        self.failed[layer.path] = UnmatchedLayer(layer.path, reason, candidates)
+
+    def _reason(
+        self, outline: Outline, steps: frozenset[int], layer: ModelLayer, layers: Sequence[ModelLayer]
+    ) -> str:
+        step = outline.steps[min(steps)]
+        site = self.source.sites[step.site]
+        if step.spread:
+            return f"made inside {site.class_name}(…)"
+        peers = [
+            peer for peer in layers if (peer.class_name, peer.builtin) == (layer.class_name, layer.builtin)
+        ]
+        rivals = {
+            other.site
+            for other in outline.steps
+            if self.source.sites[other.site].class_name == site.class_name
+        }
+        return reasons.of_match(site, step, layer, peers, rivals=len(rivals))
+
+    def _inside(self, layer: ModelLayer) -> None:
+        """Align what lies inside a layer."""
+        pair = self.found.get(layer.path)
+        site = pair[1] if pair is not None else None
+        if site is not None and is_application(self.source.sites[site].qualified_name):
+            name = self.source.sites[site].class_name
+            line = self.source.sites[site].span.line + 1
+            self._unexplained(layer.inner, f"made inside {name}(…), line {line}")
+            return
+        outlines = [one for one in self.outlines if site is not None and site in one.makers]
+        if not outlines and not layer.builtin:
+            outlines = [one for one in self.outlines if one.kind == "class" and one.label == layer.class_name]
+        if not outlines:
+            where = (
+                "a layer that no line is known for"
+                if site is None
+                else f"line {self.source.sites[site].span.line + 1}"
+            )
+            self._unexplained(layer.inner, f"inside {layer.name}, which is made by {where}")
+            return
+        self.level(layer.inner, outlines, layer.class_name == "Sequential")
+
+    def _unexplained(self, layers: Sequence[ModelLayer], reason: str) -> None:
+        for layer in layers:
+            self.failed[layer.path] = UnmatchedLayer(layer.path, reason)
+            self._unexplained(layer.inner, reason)
+
+    def mapping(self, model: ModelSummary) -> Mapping:
+        """All pairs and leftovers, in model order and in source order."""
+        sites = self.source.sites
+        matches = [
+            Match(sites[site], path, reason, _differences(sites[site], layer))
+            for path, (layer, site, reason) in sorted(self.found.items())
+        ]
+        used = {site for _, site, _ in self.found.values()}
+        doubtful = [layer for _, layer in sorted(self.failed.items())]
+        explain = reasons.SiteReasons(self.source, model, self.outlines, tuple(self.chosen), tuple(doubtful))
+        unmatched = [
+            UnmatchedSite(site, explain(index)) for index, site in enumerate(sites) if index not in used
+        ]
+        return Mapping(tuple(matches), tuple(unmatched), tuple(doubtful))
+
+
+def _differences(site: LayerSite, layer: ModelLayer) -> tuple[Difference, ...]:
+    """What the program now says otherwise than the trained layer."""
+    if is_application(site.qualified_name):
+        return ()
+    differences = list(compare(site, layer).differences)
+    automatic = automatic_number(layer) is not None
+    if site.qualified_name.startswith("keras.layers."):
+        given = site.arguments.get("name")
+        if isinstance(given, str) and given != layer.name:
+            differences.append(Difference("name", given, layer.name))
+        elif site.complete and given is None and "name" not in site.arguments and not automatic:
+            differences.append(Difference("name", "not given", layer.name))
+    return tuple(differences)

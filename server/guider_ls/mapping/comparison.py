@@ -1,0 +1,171 @@
+"""Whether a layer could come from a site, and how well what the site says agrees with the layer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from guider_engine.wire import ModelLayer, ModelSummary
+from guider_ls.mapping.mapping import Difference
+from guider_ls.source.catalog import auto_name, is_application
+from guider_ls.source.sites import LayerSite, Unknown
+
+_NESTED = frozenset({"Functional", "Model"})
+
+_INCOMPARABLE = re.compile(
+    r".*_(initializer|regularizer|constraint|shape)$"
+    r"|name|dtype|trainable|seed|weights|function|arguments|layer|layers|cell|cells|vocabulary|inputs|outputs"
+    r"|axis|axes|data_format|batch_size|noise_shape"
+)
+"""Arguments that a layer's config may spell in a way that cannot be compared."""
+
+_RENAMED = {"LeakyReLU": {"alpha": "negative_slope"}, "MultiHeadAttention": {"head_size": "key_dim"}}
+
+_LINEAR = re.compile(r"Dense|(Separable|Depthwise)?Conv[123]D(Transpose)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Arguments of a site held against the config of a layer."""
+
+    agreeing: int
+    differences: tuple[Difference, ...]
+    unknown: int
+    """Arguments whose value the text does not say."""
+
+
+def fits(site: LayerSite, layer: ModelLayer | ModelSummary) -> bool:
+    """Whether a layer is of the class that a site constructs."""
+    name = site.qualified_name
+    if name == "keras.Model" or is_application(name):
+        return layer.class_name in _NESTED
+    if name.startswith(("keras.layers.", "keras.Sequential")):
+        return layer.class_name == site.class_name and getattr(layer, "builtin", True)
+    return layer.class_name == site.class_name and not getattr(layer, "builtin", False)
+
+
+def has_automatic_name(layer: ModelLayer) -> bool:
+    """Whether Keras chose the layer's name."""
+    return automatic_number(layer) is not None
+
+
+def automatic_number(layer: ModelLayer) -> int | None:
+    """3 for ``dense_3``, 0 for ``dense``; ``None`` for a name that a program gave.
+
+    The numbers of one class grow in the order of construction; they need not start at zero.
+    """
+    stem = "input(_layer)?" if layer.class_name == "InputLayer" else re.escape(auto_name(layer.class_name))
+    if layer.class_name in _NESTED:
+        stem = "functional|model"
+    found = re.fullmatch(rf"(?:{stem})(?:_(?P<number>\d+))?", layer.name)
+    return None if found is None else int(found["number"] or 0)
+
+
+def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
+    """Hold the literal arguments of a site against a layer's config."""
+    agreeing = unknown = 0
+    differences: list[Difference] = []
+    for argument, given in _arguments(site).items():
+        if isinstance(given, Unknown):
+            unknown += argument in layer.config
+            continue
+        trained = _config(layer.config, argument)
+        verdict = _agree(argument, given, trained) if trained is not None else None
+        if verdict:
+            agreeing += 1
+        elif verdict is False:
+            differences.append(Difference(argument, show(given), show(trained)))
+    return Comparison(agreeing, tuple(differences), unknown)
+
+
+def literals(site: LayerSite) -> str:
+    """What a site says of its layer, for people: ``units=64, activation='relu'``."""
+    shown = [
+        f"{name}={value!r}"
+        for name, value in site.arguments.items()
+        if name != "name"
+        and isinstance(value, (int, float, str, tuple, list))
+        and "Unknown(" not in repr(value)
+    ]
+    return ", ".join(shown[:3])
+
+
+def _arguments(site: LayerSite) -> dict[str, Any]:
+    renamed = _RENAMED.get(site.class_name, {})
+    arguments = {
+        renamed.get(key, key): value
+        for key, value in site.arguments.items()
+        if not _INCOMPARABLE.fullmatch(renamed.get(key, key))
+    }
+    if site.class_name == "InputLayer":
+        shape = site.arguments.get("shape")
+        return {"batch_shape": (None, *shape)} if isinstance(shape, (tuple, list)) else {}
+    if not site.qualified_name.startswith("keras.layers."):
+        return arguments
+    if site.complete and _LINEAR.fullmatch(site.class_name):
+        arguments.setdefault("activation", "linear")
+    return arguments
+
+
+def _config(config: Mapping[str, Any], argument: str) -> Any:
+    return config.get(argument, config.get("batch_input_shape") if argument == "batch_shape" else None)
+
+
+def _agree(argument: str, given: Any, trained: Any) -> bool | None:
+    """Whether two values are the same to Keras; ``None`` where that cannot be said."""
+    if argument == "activation":
+        given = "linear" if given is None else given
+        if not isinstance(given, str) or not isinstance(trained, str):
+            return None
+        return _plain_name(given) == _plain_name(trained)
+    if given is None or isinstance(trained, Mapping):
+        return None
+    if isinstance(given, (tuple, list)) or isinstance(trained, (tuple, list)):
+        return _agree_items(argument, given, trained)
+    if isinstance(given, str) and isinstance(trained, str):
+        return given.lower() == trained.lower()
+    if isinstance(given, (int, float)) and isinstance(trained, (int, float)):
+        return math.isclose(given, trained, rel_tol=1e-6)
+    return None
+
+
+def _agree_items(argument: str, given: Any, trained: Any) -> bool | None:
+    if not isinstance(trained, (tuple, list)):
+        return None
+    if isinstance(given, (int, float)):
+        given = _spread(given, trained)
+    if not isinstance(given, (tuple, list)):
+        return None
+    if any(isinstance(item, Unknown) for item in given):
+        return None
+    if len(given) != len(trained):
+        return (
+            False
+            if argument in {"kernel_size", "pool_size", "strides", "target_shape", "batch_shape"}
+            else None
+        )
+    verdicts = [
+        one is other if one is None or other is None else _agree("", one, other)
+        for one, other in zip(given, trained, strict=True)
+    ]
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def _spread(given: float, trained: Any) -> list[Any]:
+    return [_spread(given, item) if isinstance(item, (tuple, list)) else given for item in trained]
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
+
+
+def show(value: Any) -> str:
+    """A value for people."""
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(map(show, value)) + ("," if len(value) == 1 else "") + ")"
+    return str(value)

@@ -1,0 +1,194 @@
+"""One level of a model (its own layers, or those inside one of them) against one construction.
+
+Where the order of the layers is the order of construction (``Sequential``), all are aligned at once. Elsewhere
+``model.layers`` is in topological order, which says little of construction; then only layers of one class are
+aligned with each other, those with automatic names in the order of their numbers. Layers that the program named
+are paired by that name first, and never by order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from guider_engine.wire import ModelLayer
+from guider_ls.mapping.comparison import automatic_number, compare, fits, has_automatic_name
+from guider_ls.mapping.sequences import SKIPPED_LAYER, SKIPPED_STEP, Automaton, align_sequences
+from guider_ls.source.sites import LayerSite, Outline, Step
+
+_CLASS = 128
+_ARGUMENTS = 128
+_UNSAID = 96
+"""For arguments that the text does not say: a little less than for literal ones that agree."""
+_NAME = 256
+_RENAMED = 96
+_SPREAD = 100
+
+
+@dataclass(slots=True)
+class LevelResult:
+    """Pairs found at one level, by position of the layer."""
+
+    score: int = 0
+    steps: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Steps that a layer may come from; one site among them: the pair is certain."""
+    uncertain: set[int] = field(default_factory=set)
+    """Layers that some best alignment leaves out."""
+
+    def sites(self, layer: int, outline: Outline) -> frozenset[int]:
+        """Indices of the sites that a layer may come from."""
+        return frozenset(outline.steps[step].site for step in self.steps.get(layer, ()))
+
+    def certain(self, layer: int, outline: Outline) -> int | None:
+        """Index of the one site that a layer surely comes from."""
+        sites = self.sites(layer, outline)
+        return next(iter(sites)) if len(sites) == 1 and layer not in self.uncertain else None
+
+
+def align_level(
+    sites: Sequence[LayerSite], outline: Outline, layers: Sequence[ModelLayer], *, ordered: bool
+) -> LevelResult:
+    """Align the layers of one level with one construction; ``ordered``: they are in construction order."""
+    level = _Level(sites, outline, layers)
+    if ordered:
+        level.align(range(len(layers)), range(len(outline.steps)))
+    else:
+        level.align_by_class()
+    return level.result
+
+
+class _Level:
+    def __init__(self, sites: Sequence[LayerSite], outline: Outline, layers: Sequence[ModelLayer]) -> None:
+        self.sites, self.outline, self.layers = sites, outline, layers
+        self.result = LevelResult()
+        self._worth: dict[tuple[int, str | None, bool, int], int | None] = {}
+
+    def worth(self, step: Step, layer: int) -> int | None:
+        """Worth of pairing a step with a layer; ``None`` when the layer cannot come from it."""
+        key = (step.site, step.name_pattern, step.spread, layer)
+        if key not in self._worth:
+            self._worth[key] = _worth(self.sites[step.site], step, self.layers[layer])
+        return self._worth[key]
+
+    def align(self, layers: Sequence[int], steps: Sequence[int]) -> None:
+        """Align some layers with some steps, both in order."""
+        chosen = [self.outline.steps[step] for step in steps]
+        automaton = Automaton(
+            len(chosen),
+            [step.optional or self.sites[step.site].class_name == "InputLayer" for step in chosen],
+            [step.spread for step in chosen],
+            _project(self.outline.loops, steps),
+        )
+        alignment = align_sequences(automaton, len(layers), lambda s, l: self.worth(chosen[s], layers[l]))
+        self.result.score += alignment.score
+        for position, layer in enumerate(layers):
+            self.result.steps[layer] = frozenset(steps[step] for step in alignment.steps[position])
+            if alignment.skipped[position]:
+                self.result.uncertain.add(layer)
+
+    def align_by_class(self) -> None:
+        """Align class by class: by given names first, then by automatic number."""
+        taken = self._by_exact_name()
+        kinds: dict[tuple[str, bool], list[int]] = {}
+        for index, layer in enumerate(self.layers):
+            if index not in self.result.steps:
+                kinds.setdefault((layer.class_name, layer.builtin), []).append(index)
+        rest = [index for index in range(len(self.outline.steps)) if index not in taken]
+        used: set[int] = set()
+        for members in kinds.values():
+            given = [index for index in members if not has_automatic_name(self.layers[index])]
+            numbered = [index for index in members if index not in given]
+            numbered.sort(key=lambda index: automatic_number(self.layers[index]) or 0)
+            steps = [
+                index
+                for index in rest
+                if self.outline.steps[index].spread
+                or fits(self.sites[self.outline.steps[index].site], self.layers[members[0]])
+            ]
+            used.update(steps)
+            named = [index for index in steps if self._is_named(index)]
+            matched = self._by_name_pattern(given, steps)
+            self.align(numbered, [index for index in steps if index not in named or index not in matched])
+        absent = [index for index in rest if index not in used and not self.outline.steps[index].optional]
+        self.result.score -= SKIPPED_STEP * len(absent)
+
+    def _is_named(self, index: int) -> bool:
+        return self.outline.steps[index].name_pattern not in {None, ".*"}
+
+    def _by_exact_name(self) -> set[int]:
+        """Pair layers with the steps that give just their name; the steps taken."""
+        taken: set[int] = set()
+        for index, layer in enumerate(self.layers):
+            exact = re.escape(layer.name)
+            steps = [
+                number
+                for number, step in enumerate(self.outline.steps)
+                if step.name_pattern == exact and self.worth(step, index) is not None
+            ]
+            if len({self.outline.steps[step].site for step in steps}) == 1:
+                self.result.steps[index] = frozenset(steps)
+                self.result.score += self.worth(self.outline.steps[steps[0]], index) or 0
+                taken.update(steps)
+        return taken
+
+    def _by_name_pattern(self, layers: Sequence[int], steps: Sequence[int]) -> set[int]:
+        """Pair layers that the program named, whatever their order; the steps that may have made them."""
+        matched: set[int] = set()
+        for layer in layers:
+            possible = {
+                step: worth for step in steps if (worth := self._worth_by_name(step, layer)) is not None
+            }
+            best = max(possible.values(), default=0)
+            chosen = frozenset(step for step, worth in possible.items() if worth == best)
+            self.result.score += best if chosen else -SKIPPED_LAYER
+            self.result.steps[layer] = chosen
+            matched |= {step for step in chosen if not self.outline.steps[step].spread}
+        return matched
+
+    def _worth_by_name(self, index: int, layer: int) -> int | None:
+        """Worth of a pair without the support of order: the name has to speak for it, or every argument."""
+        step = self.outline.steps[index]
+        if step.name_pattern is None:
+            return None
+        if step.name_pattern == ".*" and not step.spread:
+            if compare(self.sites[step.site], self.layers[layer]).differences:
+                return None
+        return self.worth(step, layer)
+
+
+def _worth(site: LayerSite, step: Step, layer: ModelLayer) -> int | None:
+    if step.spread:
+        return _SPREAD
+    if not fits(site, layer):
+        return None
+    worth = _CLASS
+    pattern = step.name_pattern
+    automatic = has_automatic_name(layer)
+    if pattern is None:
+        worth -= 0 if automatic else _RENAMED
+    elif pattern != ".*":
+        if re.fullmatch(pattern, layer.name):
+            worth += _NAME
+        elif not automatic:
+            return None
+        else:
+            worth -= _RENAMED
+    comparison = compare(site, layer)
+    compared = comparison.agreeing + len(comparison.differences)
+    if compared:
+        worth += _ARGUMENTS * comparison.agreeing // compared
+        worth -= 2 * min(comparison.unknown, 4) if not comparison.differences else 0
+    else:
+        worth += _UNSAID if comparison.unknown or not site.complete else _ARGUMENTS
+    return worth
+
+
+def _project(loops: Sequence[tuple[int, int]], steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Loops in terms of positions in ``steps``, a sorted choice of all steps."""
+    projected = []
+    for start, end in loops:
+        inside = [position for position, step in enumerate(steps) if start <= step < end]
+        if inside:
+            projected.append((inside[0], inside[-1] + 1))
+    return sorted(set(projected))

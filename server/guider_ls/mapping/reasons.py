@@ -1,0 +1,128 @@
+"""Why a layer and a line are paired, or why one of them is left over, in words for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from guider_engine.wire import ModelLayer, ModelSummary
+from guider_ls.mapping.comparison import automatic_number, compare, fits, literals
+from guider_ls.mapping.mapping import UnmatchedLayer
+from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def of_match(
+    site: LayerSite, step: Step, layer: ModelLayer, peers: Sequence[ModelLayer], *, rivals: int
+) -> str:
+    """Why a layer comes from a site. ``peers``: layers of its class; ``rivals``: sites of its class."""
+    if step.name_pattern not in {None, ".*"} and re.fullmatch(step.name_pattern or "", layer.name):
+        return f'name "{layer.name}"'
+    if len(peers) == 1 and rivals == 1:
+        return f"only {site.class_name}"
+    if rivals == 1:
+        return f"only line that constructs a {site.class_name}"
+    comparison = compare(site, layer)
+    said = literals(site)
+    alike = [peer for peer in peers if not compare(site, peer).differences]
+    if said and not comparison.differences and len(alike) == 1:
+        return f"only {site.class_name} with {said}"
+    ordered = sorted(peers, key=lambda peer: (automatic_number(peer) or 0, peer.path))
+    position = next(i for i, peer in enumerate(ordered) if peer.path == layer.path)
+    return f"{_ordinal(position)} {site.class_name} in order"
+
+
+def _ordinal(position: int) -> str:
+    return _ORDINALS[position] if position < len(_ORDINALS) else f"{position + 1}th"
+
+
+def lines(sites: Iterable[LayerSite]) -> str:
+    """``line 4 or line 9``, 1-based."""
+    numbers = sorted({site.span.line + 1 for site in sites})
+    return " or ".join(f"line {number}" for number in numbers)
+
+
+def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence[LayerSite]) -> str:
+    """Why a layer has no line."""
+    if len(candidates) > 1:
+        return f"could be {lines(candidates)}"
+    if candidates:
+        return f"could be {lines(candidates)}, but the line fits other layers as well"
+    if layer.class_name == "InputLayer":
+        return "inserted by Keras"
+    same = [site for site in sites if fits(site, layer)]
+    if not same:
+        return f"no line of this program constructs a {layer.class_name}"
+    named = automatic_number(layer) is None
+    if named and not any(site.name_pattern and re.fullmatch(site.name_pattern, layer.name) for site in same):
+        return f'no line gives a {layer.class_name} the name "{layer.name}"'
+    return f"the lines that construct a {layer.class_name} belong to other layers of the model"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteReasons:
+    """Explains sites without layers."""
+
+    source: SourceMap
+    model: ModelSummary
+    outlines: tuple[Outline, ...]
+    chosen: tuple[Outline, ...]
+    doubtful: tuple[UnmatchedLayer, ...]
+
+    def __call__(self, index: int) -> str:
+        """Why the site of that index has no layer."""
+        site = self.source.sites[index]
+        wrapper = self._wrapper(site)
+        if wrapper is not None:
+            return f"wrapped by {wrapper.class_name}, line {wrapper.span.line + 1}, which the model shows as one layer"
+        for layer in self.doubtful:
+            if site in layer.candidates:
+                others = [other for other in layer.candidates if other != site]
+                return f"may be a layer of the model, but so may {lines(others)}" if others else (
+                    "may be one of several layers of the model"
+                )  # fmt: skip
+        if not any(step.site == index for outline in self.chosen for step in outline.steps):
+            return self._elsewhere(index)
+        if site.class_name == "InputLayer":
+            return "Keras does not list the input of this model as a layer"
+        same = [layer for layer in _all(self.model.layers) if fits(site, layer)]
+        if not same:
+            return f"the model has no {site.class_name}"
+        said = literals(site)
+        if said and all(compare(site, layer).differences for layer in same):
+            return f"no {site.class_name} in the model has {said}"
+        if site.conditional:
+            return "in a branch that this model does not seem to have taken"
+        return f"every {site.class_name} of the model comes from another line"
+
+    def _wrapper(self, site: LayerSite) -> LayerSite | None:
+        """The layer of Keras that takes the site's layer as an argument."""
+        return next(
+            (
+                other
+                for other in self.source.sites
+                if other.qualified_name.startswith("keras.layers.")
+                and (other.span.line, other.span.column) < (site.span.line, site.span.column)
+                and (site.span.end_line, site.span.end_column) < (other.span.end_line, other.span.end_column)
+                and not any(
+                    step.site == self.source.sites.index(site) for one in self.outlines for step in one.steps
+                )
+            ),
+            None,
+        )
+
+    def _elsewhere(self, index: int) -> str:
+        homes = [outline for outline in self.outlines if any(step.site == index for step in outline.steps)]
+        if not homes:
+            return "never becomes part of a model in this program"
+        label = next((home.label for home in homes if home.label), "")
+        kind = "layer" if homes[0].kind == "class" else "model"
+        return f"part of another {kind}, {label}" if label else f"part of another {kind}"
+
+
+def _all(layers: Sequence[ModelLayer]) -> Iterable[ModelLayer]:
+    for layer in layers:
+        yield layer
+        yield from _all(layer.inner)
