@@ -51,12 +51,11 @@ def lines(pins: dict[tuple[int, int], dict[str, str]]) -> list[str]:
                 spans.append((version, []))
             spans[-1][1].append("{}.{}".format(*python))
         for index, (version, pythons) in enumerate(spans):
-            bounds = []
-            if index > 0:
-                bounds.append(f'python_version >= "{pythons[0]}"')
-            if index < len(spans) - 1:
-                bounds.append(f'python_version <= "{pythons[-1]}"')
-            found.append("; ".join([f"{name}=={version}", *([" and ".join(bounds)] if bounds else [])]))
+            # The first span reaches down, the last one up, without end.
+            lower = [f'python_version >= "{pythons[0]}"'] if index > 0 else []
+            upper = [f'python_version <= "{pythons[-1]}"'] if index < len(spans) - 1 else []
+            marker = " and ".join([*lower, *upper])
+            found.append(f"{name}=={version}; {marker}" if marker else f"{name}=={version}")
     return found
 
 
