@@ -83,9 +83,12 @@ async def test_a_crash_shows_the_lines_of_its_own_process(engine: Engine) -> Non
     await engine.inspect("print('of the first process')")
     with pytest.raises(EngineError):
         await engine.inspect("import os; os._exit(1)")
+    await engine.inspect("print('of an earlier request')")
     with pytest.raises(EngineError) as caught:
         await engine.inspect("import os; os._exit(1)")
 
+    assert "of an earlier request" in caught.value.detail
+    assert "of the first process" not in caught.value.detail
     assert "It printed nothing" in caught.value.message
     assert "of the first process" in engine.log_tail()
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from guider_engine import wire
+
 from .conftest import CODE_ENGINE
 
 SERVER = """
@@ -47,3 +49,21 @@ def test_killing_the_server_ends_the_engine_and_its_children(
         server.send_signal(signal.SIGKILL)
     for pid in pids:
         assert gone(pid)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_an_engine_whose_parent_is_gone_ends_though_its_channel_is_open(gone: Callable[[int], bool]) -> None:
+    code = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(1000)"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, sys.executable, "-u", str(CODE_ENGINE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with parent:
+        assert parent.stdout is not None
+        hello = wire.decode(parent.stdout.readline())
+        assert isinstance(hello, wire.Hello)
+        parent.kill()
+        parent.wait()
+        assert gone(hello.pid)

@@ -25,6 +25,8 @@ CRASH_LIMIT = 3
 SHOWN_LINES = 12
 """Lines of the log that a message for people carries."""
 
+KEPT_LINES = 200
+"""Lines of the log that an error's detail carries."""
 SHOWN_BYTES = 8_000
 """Bytes of a foreign line on the channel that are logged."""
 
@@ -34,6 +36,7 @@ class _Request:
     number: int
     answer: asyncio.Future[wire.Localized | wire.Inspected | wire.Failed]
     on_progress: Callable[[Progress], None]
+    log_mark: int
 
 
 @attrs.define
@@ -43,6 +46,8 @@ class _Run:
     process: ProcessTree
     hello: asyncio.Future[Hello]
     log_mark: int
+    printed: str | None = None
+    """The end of its log, once it has ended."""
 
 
 class Engine:
@@ -160,7 +165,8 @@ class Engine:
         async with self._lock:
             run = await self._started(closings)
             self._requests += 1
-            request = _Request(self._requests, asyncio.get_running_loop().create_future(), on_progress)
+            answered = asyncio.get_running_loop().create_future()
+            request = _Request(self._requests, answered, on_progress, self._log.count)
             self._request = request
             try:
                 run.process.write(wire.encode(message(request.number)))
@@ -211,7 +217,7 @@ class Engine:
                 raise Cancelled("engine-closed", "The engine was stopped while it started.")
             self.hello = self._accepted(run)
             if run.process.exited.done():  # it died of what follows its hello
-                raise self._crashed(run, run.process.exited.result())
+                raise self._crashed(run, run.process.exited.result(), since=run.log_mark)
         except BaseException:
             self._forget(run)
             await run.process.end()
@@ -283,7 +289,7 @@ class Engine:
         raise self._broken(f"did not start the engine: it {exit_reason(run.process.exited.result())}", run)
 
     def _broken(self, what: str, run: _Run | None = None) -> GuiderError:
-        printed = self._log.tail(200, since=run.log_mark) if run else ""
+        printed = "" if run is None else run.printed or self._log.tail(KEPT_LINES, since=run.log_mark)
         said = f"\nIt printed:\n{last_words(printed)}" if printed else ""
         return EnvironmentProblem(
             "interpreter-broken",
@@ -315,20 +321,23 @@ class Engine:
 
     def _ended(self, run: _Run, status: int) -> None:
         self._log.finish()
+        run.printed = self._log.tail(KEPT_LINES, since=run.log_mark)
         if run is not self._run:
             self._log.add("The engine was stopped.")
             return
         self._run = None
         if self._request is not None:
-            self._abandon(self._crashed(run, status))
+            self._abandon(self._crashed(run, status, since=self._request.log_mark))
         self._log.add(f"The engine {exit_reason(status)}.")
 
-    def _crashed(self, run: _Run, status: int) -> EngineError:
+    def _crashed(self, run: _Run, status: int, since: int) -> EngineError:
         self._crashes += 1
-        printed = self._log.tail(200, since=run.log_mark)
+        printed = self._log.tail(KEPT_LINES, since=since)
         said = f" Its last lines:\n{last_words(printed)}" if printed else " It printed nothing."
         return EngineError(
-            "engine-crashed", f"The engine {exit_reason(status)} during the request.{said}", detail=printed
+            "engine-crashed",
+            f"The engine {exit_reason(status)} during the request.{said}",
+            detail=run.printed or "",
         )
 
     def _abandon(self, error: GuiderError) -> None:
