@@ -59,13 +59,13 @@ def serve(incoming: int, outgoing: int, session_factory: Callable[[], Worker] = 
     """Answer the requests that come in over one descriptor through the other, until the first one closes."""
     faulthandler.enable(all_threads=False)  # a segmentation fault says in which line of Python it was
     if sys.platform != "win32":
+        watch = functools.partial(_watch_parent, os.getppid())
+        threading.Thread(target=watch, name="watchdog", daemon=True).start()
         os.nice(NICENESS)
     channel = Channel(outgoing)
     channel.send(hello())
     inbox = Inbox(incoming)
     threading.Thread(target=inbox.read, name="channel", daemon=True).start()
-    if sys.platform != "win32":
-        threading.Thread(target=_watch_parent, args=(os.getppid(),), name="watchdog", daemon=True).start()
     session: Worker | None = None
     while True:
         request = inbox.requests.get()
