@@ -57,7 +57,7 @@ def new_session() -> Worker:
 
 def serve(incoming: int, outgoing: int, session_factory: Callable[[], Worker] = new_session) -> NoReturn:
     """Answer the requests that come in over one descriptor through the other, until the first one closes."""
-    faulthandler.enable(all_threads=False)  # a segmentation fault says in which line of Python it was
+    faulthandler.enable(2, all_threads=False)  # a segmentation fault says in which line of Python it was
     if sys.platform != "win32":
         watch = functools.partial(_watch_parent, os.getppid())
         threading.Thread(target=watch, name="watchdog", daemon=True).start()

@@ -68,7 +68,7 @@ async def test_cancelling_twice_does_not_wait_for_the_grace_period(
 ) -> None:
     engine = new_engine(grace=1000)
     hello = await engine.start()
-    task = await begun(engine, STUCK["loops"])
+    task = await begun(engine, STUCK["ignores SIGTERM"])
     task.cancel()
     await asyncio.sleep(0.1)
     await cancelled(task)

@@ -186,13 +186,15 @@ class Engine:
         try:
             run.process.write(wire.encode(wire.Cancel(request.number)))
             await asyncio.wait([request.answer], timeout=self._grace)
-        finally:
-            if request.answer.done():
-                request.answer.exception()  # looked at: it is no longer of interest
-            else:
+        except asyncio.CancelledError:  # again: no more patience
+            if not request.answer.done():
                 self._forget(run)
-                run.process.terminate()
-        if not request.answer.done():
+                run.process.kill()
+            raise
+        if request.answer.done():
+            request.answer.exception()  # looked at: it is no longer of interest
+        else:
+            self._forget(run)
             self._log.add("The request did not stop when asked; the engine is ended.")
             await run.process.end()
 
@@ -208,6 +210,7 @@ class Engine:
             raise Cancelled("engine-closed", "The engine was stopped before it came to the request.")
         if self._run is not None:
             return self._run
+        self.hello = None
         run = self._spawn()
         self._run = run
         try:
