@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -91,8 +90,3 @@ def gone() -> Callable[[int], bool]:
         return not alive(pid)
 
     return wait
-
-
-@pytest.fixture
-def environ() -> dict[str, str]:
-    return dict(os.environ)
