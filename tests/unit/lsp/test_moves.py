@@ -21,7 +21,7 @@ def text_of(lines: Lines, span: Span) -> str:
 
 
 @given(TEXT, TEXT, TEXT, TEXT)
-def test_what_is_not_edited_keeps_its_text(before: str, old: str, new: str, after: str) -> None:
+def test_what_stands_beside_an_edit_keeps_its_text(before: str, old: str, new: str, after: str) -> None:
     first, second = "Dense(1)", "Dense(2,\n)"
     one, other = f"{before}{first};{old};{second}{after}", f"{before}{first};{new};{second}{after}"
     move = moves(Lines(one), Lines(other))
@@ -29,6 +29,23 @@ def test_what_is_not_edited_keeps_its_text(before: str, old: str, new: str, afte
         moved = move(span_of(one, call))
         assert moved is not None
         assert text_of(Lines(other), moved) == call
+
+
+SHORT = st.lists(st.text(alphabet=st.sampled_from("ab( ")).map(lambda text: text[:3]), min_size=3, max_size=3)
+
+
+@given(SHORT, SHORT)
+def test_several_edits_at_once(olds: list[str], news: list[str]) -> None:
+    calls = ["Dense(10)", "Conv2D(20)"]
+
+    def program(edited: list[str]) -> str:
+        return f"{edited[0]}\nx = {calls[0]}\n{edited[1]}\nx = {calls[1]}\n{edited[2]}"
+
+    move = moves(Lines(program(olds)), Lines(program(news)))
+    for call in calls:
+        moved = move(span_of(program(olds), call))
+        assert moved is not None
+        assert text_of(Lines(program(news)), moved) == call
 
 
 @given(TEXT, TEXT, st.data())
