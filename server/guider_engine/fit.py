@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from .errors import unusable
+from .errors import first_line, unusable
 from .wire import Task
 
 if TYPE_CHECKING:
@@ -62,11 +62,9 @@ def output_units(model: Any, inputs: NDArray[Any], dtype: str, task: Task) -> in
     try:
         output = model(first, training=False)
     except Exception as error:
-        text = str(error).strip().splitlines()
         raise unusable(
             "model-call",
-            f"The model fails on the first test (shape {tuple(first.shape)}, {dtype}): "
-            f"{text[0] if text else type(error).__name__}",
+            f"The model fails on the first test (shape {tuple(first.shape)}, {dtype}): {first_line(error)}",
             detail=str(error),
         ) from error
     if isinstance(output, (list, tuple, dict)):

@@ -42,10 +42,9 @@ def localization(
     inputs: Inputs,
     model: ModelSummary,
     counted: Counted,
-    timings: Mapping[str, float],
     versions: Mapping[str, str],
 ) -> Localization:
-    """Rank the layers."""
+    """Rank the layers; ``timings`` are left to the caller."""
     hits = counted.hits
     failed, passed = hits.counts
     weights = weighting(counted.task, *hits.confidence_range) if inputs.weighted else UNWEIGHTED
@@ -63,7 +62,7 @@ def localization(
         layers=scored.layers(model.layers),
         examples=_examples(counted),
         notices=tuple(Notice(code, message) for code, message in _notices(model, counted, weights)),
-        timings=dict(timings),
+        timings={},
         versions=versions,
     )
 

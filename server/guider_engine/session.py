@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import platform
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,8 @@ class Session:
         from .localization import localization
 
         with timer("rank"):
-            return localization(inputs, loaded.summary, counted, timer.seconds, versions())
+            found = localization(inputs, loaded.summary, counted, versions())
+        return replace(found, timings=timer.seconds)
 
     def _load(
         self, spec: str, root: str, safe_mode: bool, report: Report, check: Check, timer: Timer

@@ -20,13 +20,12 @@ def is_function(spec: str) -> bool:
 def call(spec: str, root: str) -> Any:
     """Import the module afresh from ``root`` and call the function without arguments.
 
-    Modules of the project imported earlier are forgotten first, so that an edit on disk is seen.
+    The project's modules are forgotten afterwards, so that the next call sees an edit on disk.
 
     Raises:
         EngineFailure: no such module or function, or the user's code raised.
     """
     module_name, _, function_name = spec.rpartition(":")
-    _forget(Path(root))
     sys.path.insert(0, root)
     importlib.invalidate_caches()
     try:
@@ -50,6 +49,7 @@ def call(spec: str, root: str) -> Any:
         raise _user_code(spec, error) from error
     finally:
         sys.path.remove(root)
+        _forget(Path(root))
 
 
 def _user_code(spec: str, error: Exception) -> EngineFailure:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from guider_engine.errors import unusable
+from guider_engine.errors import first_line, unusable
 from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
 
 from .functions import call, is_function
 from .keras_import import import_keras
 
 FORMATS = (".keras", ".h5", ".hdf5")
+
+_MISSING = re.compile(r"(?:Could not locate (?:class|function)|Unknown [a-z ]+):? '([^']+)'")
+"""How Keras 3 and Keras 2 say that a class or function is not registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +89,14 @@ def _check_file(path: Path) -> None:
 
 def _explain(path: Path, error: Exception) -> Exception:
     text = str(error)
-    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    first = first_line(error)
     low = text.lower()
-    if "could not locate class" in low or "unknown layer" in low or "unknown object" in low:
+    missing = _MISSING.search(text)
+    if missing:
         return unusable(
             "custom-object-missing",
-            f"{path.name} contains a class of your own that the file does not carry: {first} Name a function that "
-            'returns the loaded model instead of the file (model = "module:function"), or decorate the class '
-            "with @keras.saving.register_keras_serializable().",
+            f"{path.name} needs {missing[1]}, which is defined in your program and not in the file. Name a function "
+            'that returns the loaded model instead of the file (model = "module:function"), which can import it.',
             detail=text,
         )
     if "safe_mode" in low or "unsafe" in low or "lambda" in low:

@@ -106,10 +106,11 @@ def _present(path: Path) -> None:
 
 def _npz(path: Path) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
     _present(path)
+    if not zipfile.is_zipfile(path):
+        raise _damaged(path, zipfile.BadZipFile())
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise unusable("test-data-format", f"{path} holds one array; expected inputs and labels.")
+        # NumPy does not close a file that it opened itself and found damaged.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = list(archive.files)
             keys = next((pair for pair in KEYS if set(pair) <= set(names)), None)
             if keys is None:
@@ -135,7 +136,7 @@ def _npy(path: Path) -> NDArray[Any]:
 
 
 def _damaged(path: Path, error: Exception) -> EngineFailure:
-    if "allow_pickle" in str(error) or "Object arrays" in str(error):
+    if any(sign in str(error) for sign in ("allow_pickle", "Object arrays", "Python objects")):
         return unusable(
             "test-data-pickled",
             f"{path} holds pickled Python objects, which are never loaded because they can run code. Save plain "

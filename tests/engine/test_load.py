@@ -1,0 +1,207 @@
+"""Files that cannot be used: each has a code, and a message that says what was found and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from tests.engine.conftest import quiet
+
+from guider_engine.errors import EngineFailure
+from guider_engine.load.model import load_model
+from guider_engine.load.tests import KEYS, load_tests
+from guider_engine.session import Session
+from guider_engine.wire import Failure, Inputs
+
+X, Y = np.zeros((6, 3), dtype="float32"), np.arange(6) % 3
+
+
+def failure(action: Callable[[], Any]) -> Failure:
+    with pytest.raises(EngineFailure) as caught:
+        action()
+    return caught.value.failure
+
+
+def write(folder: Path, **arrays: Any) -> list[str]:
+    np.savez(folder / "t.npz", **arrays)
+    return [str(folder / "t.npz")]
+
+
+def small() -> Any:
+    return keras.Sequential([layers.Input((3,)), layers.Dense(3, activation="softmax")])
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+@pytest.mark.parametrize("keep", [0, 7, 200, -30])
+def test_truncated_model(tmp_path: Path, suffix: str, keep: int) -> None:
+    path = tmp_path / f"m{suffix}"
+    small().save(path)
+    path.write_bytes(path.read_bytes()[:keep])
+    found = failure(lambda: load_model(str(path), str(tmp_path), safe_mode=True))
+    assert (found.kind, found.code) == ("input", "model-damaged")
+    assert path.name in found.message
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_loss_is_read_without_compiling(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"m{suffix}"
+    for loss, name, logits in (
+        ("sparse_categorical_crossentropy", "sparse_categorical_crossentropy", False),
+        (keras.losses.SparseCategoricalCrossentropy(from_logits=True), "SparseCategoricalCrossentropy", True),
+        (None, None, False),
+    ):
+        model = small()
+        if loss is not None:
+            model.compile(loss=loss)
+        model.save(path)
+        loaded, summary = load_model(str(path), str(tmp_path), safe_mode=True)
+        assert (summary.loss, summary.from_logits) == (name, logits)
+        assert len(loaded.layers) == len(summary.layers) == 1
+
+
+def test_models_that_are_not_models(tmp_path: Path) -> None:
+    (tmp_path / "text.keras").write_text("not a model, though long enough to look like a file")
+    (tmp_path / "text.h5").write_text("not a model")
+    (tmp_path / "m.onnx").write_text("x")
+    (tmp_path / "saved_model").mkdir()
+    for name, code in (
+        ("nowhere.keras", "model-missing"),
+        ("text.keras", "model-damaged"),
+        ("text.h5", "model-damaged"),
+        ("m.onnx", "model-format"),
+        ("saved_model", "model-format"),
+    ):
+        path = str(tmp_path / name)
+        assert failure(lambda path=path: load_model(path, str(tmp_path), safe_mode=True)).code == code  # type: ignore[misc]
+
+
+def test_zip_that_is_no_keras_archive(tmp_path: Path) -> None:
+    np.savez(tmp_path / "m.npz", x=X)
+    (tmp_path / "m.npz").rename(tmp_path / "m.keras")
+    found = failure(lambda: load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=True))
+    assert found.kind == "input"
+    assert found.code in ("model-damaged", "model-unreadable")
+
+
+def test_unknown_custom_class_is_named(tmp_path: Path) -> None:
+    class Mine(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x
+
+    keras.Sequential([layers.Input((3,)), Mine()]).save(tmp_path / "m.keras")
+    found = failure(lambda: load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=True))
+    assert found.code == "custom-object-missing"
+    assert "Mine" in found.message
+
+
+def test_lambda_is_not_run_unless_trusted(tmp_path: Path) -> None:
+    keras.Sequential([layers.Input((3,)), layers.Lambda(lambda x: x * 2)]).save(tmp_path / "m.keras")
+    found = failure(lambda: load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=True))
+    assert found.code == "model-unsafe"
+    assert "safe" in found.message
+    assert (
+        load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=False)[1].layers[0].class_name
+        == "Lambda"
+    )
+
+
+@pytest.mark.parametrize("keys", KEYS)
+def test_usual_names_in_an_npz(tmp_path: Path, keys: tuple[str, str]) -> None:
+    tests = load_tests(write(tmp_path, **{keys[0]: X, keys[1]: Y}), str(tmp_path))
+    assert len(tests) == 6
+    assert tests.inputs.shape == (6, 3)
+    assert keys[0] in tests.description
+
+
+def test_npy_pair_is_memory_mapped(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    tests = load_tests([str(tmp_path / "x.npy"), str(tmp_path / "y.npy")], str(tmp_path))
+    assert isinstance(tests.inputs, np.memmap)
+    assert tests.labels.tolist() == Y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "code"),
+    [
+        ({"a": X, "b": Y}, "test-data-keys"),
+        ({}, "test-data-keys"),
+        ({"x": X, "y": Y[:5]}, "test-data-shape"),
+        ({"x": X[:0], "y": Y[:0]}, "test-data-empty"),
+        ({"x": np.float32(1), "y": np.float32(1)}, "test-data-shape"),
+        ({"x": X, "y": np.array(["a"] * 6)}, "test-data-type"),
+        ({"x": np.array([[1], [2, 3]] * 3, dtype=object), "y": Y}, "test-data-pickled"),
+    ],
+)
+def test_arrays_that_are_no_test_set(tmp_path: Path, arrays: dict[str, Any], code: str) -> None:
+    spec = write(tmp_path, **arrays)
+    found = failure(lambda: load_tests(spec, str(tmp_path)))
+    assert (found.kind, found.code) == ("input", code)
+    assert "t.npz" in found.message
+
+
+@pytest.mark.parametrize("keep", [0, 10, 300, -20])
+def test_truncated_test_data(tmp_path: Path, keep: int) -> None:
+    write(tmp_path, x=X, y=Y)
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    for name in ("t.npz", "x.npy"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[:keep] if len(whole) > abs(keep) else whole[: len(whole) // 2])
+    for spec in (["t.npz"], ["x.npy", "y.npy"]):
+        found = failure(lambda spec=spec: load_tests([str(tmp_path / n) for n in spec], str(tmp_path)))  # type: ignore[misc]
+        assert found.code == "test-data-damaged"
+
+
+def test_pickled_npy_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}] * 6), allow_pickle=True)
+    np.save(tmp_path / "y.npy", Y)
+    spec = [str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]
+    assert failure(lambda: load_tests(spec, str(tmp_path))).code == "test-data-pickled"
+
+
+@pytest.mark.parametrize("spec", [[], ["a.csv"], ["a.npy"], ["a.npz", "b.npz"], ["x.npy", "y.npy", "z.npy"]])
+def test_unknown_kinds_of_test_data(tmp_path: Path, spec: list[str]) -> None:
+    assert failure(lambda: load_tests(spec, str(tmp_path))).code == "test-data-format"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "code"),
+    [
+        ("def other(): pass", "input", "function-missing"),
+        ("load = 3", "input", "function-missing"),
+        ("def load(): return 1", "input", "test-data-type"),
+        ("def load(): return [1], [2], [3]", "input", "test-data-type"),
+        ("def load(): raise KeyError('training_set')", "engine", "user-code"),
+        ("import a_module_that_is_not_there\ndef load(): pass", "engine", "user-code"),
+        ("def load(:", "engine", "user-code"),
+        ("def load(): return [[1, 2], [3]], [0, 1]", "input", "test-data-type"),
+    ],
+)
+def test_functions_that_give_no_tests(tmp_path: Path, body: str, kind: str, code: str) -> None:
+    (tmp_path / "data_of_this_case.py").write_text(body)
+    found = failure(lambda: load_tests(["data_of_this_case:load"], str(tmp_path)))
+    assert (found.kind, found.code) == (kind, code)
+    assert "data_of_this_case:load" in found.message
+
+
+def test_module_that_is_not_there(tmp_path: Path) -> None:
+    found = failure(lambda: load_tests(["nowhere_at_all:load"], str(tmp_path)))
+    assert found.code == "function-missing"
+    assert str(tmp_path) in found.message
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (6,), (6, 2, 2)])
+def test_inputs_that_do_not_fit_the_model(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    small().save(tmp_path / "m.keras")
+    spec = write(tmp_path, x=np.zeros(shape, dtype="float32"), y=Y)
+    inputs = Inputs(str(tmp_path / "m.keras"), tuple(spec), str(tmp_path))
+    found = failure(lambda: Session().localize(inputs, quiet, quiet))
+    assert found.code == "input-shape"
+    assert str(shape[1:]) in found.message
+    assert "(3,)" in found.message

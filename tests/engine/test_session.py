@@ -1,0 +1,136 @@
+"""What a warm session keeps, and what makes it start afresh."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from tests.engine.conftest import quiet
+
+from guider_engine.errors import CancelRequested
+from guider_engine.session import Session
+from guider_engine.wire import FORMULAS, Inputs
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Inputs:
+    write_model(tmp_path, seed=0)
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
+    np.savez(tmp_path / "t.npz", x=x, y=np.arange(40) % 3)
+    return Inputs(str(tmp_path / "m.keras"), (str(tmp_path / "t.npz"),), str(tmp_path))
+
+
+def write_model(folder: Path, seed: int) -> None:
+    keras.utils.set_random_seed(seed)
+    model = keras.Sequential(
+        [layers.Input((3,)), layers.Dense(6, activation="relu"), layers.Dense(3, "softmax")]
+    )
+    model.save(folder / "m.keras")
+
+
+def stages(session: Session, inputs: Inputs) -> set[str]:
+    return set(session.localize(inputs, quiet, quiet).timings)
+
+
+def with_(inputs: Inputs, **changes: Any) -> Inputs:
+    import dataclasses
+
+    return dataclasses.replace(inputs, **changes)
+
+
+def test_another_formula_or_aggregation_runs_nothing(session: Session, inputs: Inputs) -> None:
+    assert {"model", "spectrum"} <= stages(session, inputs)
+    for formula in FORMULAS:
+        for change in ({}, {"aggregation": "mean"}, {"weighted": False}):
+            warm = session.localize(with_(inputs, formula=formula, **change), quiet, quiet)
+            cold = Session().localize(with_(inputs, formula=formula, **change), quiet, quiet)
+            assert set(warm.timings) == {"rank"}
+            assert warm.layers == cold.layers
+
+
+def test_options_of_the_spectrum_count_again_without_loading_the_model(
+    session: Session, inputs: Inputs
+) -> None:
+    stages(session, inputs)
+    for change in ({"threshold": 0.2}, {"neurons_per_layer": 3}, {"seed": 1}, {"task": "regression"}):
+        found = stages(session, with_(inputs, **change))
+        assert "spectrum" in found
+        assert "model" not in found
+
+
+def test_changed_model_file_is_loaded_again(session: Session, inputs: Inputs, tmp_path: Path) -> None:
+    before = session.localize(inputs, quiet, quiet)
+    write_model(tmp_path, seed=1)
+    after = session.localize(inputs, quiet, quiet)
+    assert "model" in after.timings
+    assert after.layers != before.layers
+    assert after.layers == Session().localize(inputs, quiet, quiet).layers
+
+
+def test_changed_tests_are_read_again(session: Session, inputs: Inputs, tmp_path: Path) -> None:
+    session.localize(inputs, quiet, quiet)
+    np.savez(tmp_path / "t.npz", x=np.ones((10, 3), dtype="float32"), y=np.arange(10) % 3)
+    after = session.localize(inputs, quiet, quiet)
+    assert after.tests.total == 10
+    assert "model" not in after.timings
+
+
+def test_function_of_the_project_is_called_every_time(
+    session: Session, inputs: Inputs, tmp_path: Path
+) -> None:
+    code = tmp_path / "tests_of_this_project.py"
+    code.write_text("import numpy as np\ndef load():\n    return np.ones((7, 3)), np.zeros(7)\n")
+    call = with_(inputs, test_data=("tests_of_this_project:load",))
+    assert session.localize(call, quiet, quiet).tests.total == 7
+    code.write_text("import numpy as np\ndef load():\n    return np.ones((12, 3)), np.zeros(12)\n# edited\n")
+    assert session.localize(call, quiet, quiet).tests.total == 12
+
+
+def test_cancel_stops_at_every_stage_and_the_session_goes_on(session: Session, inputs: Inputs) -> None:
+    calls = 0
+
+    def count() -> None:
+        nonlocal calls
+        calls += 1
+
+    Session().localize(inputs, quiet, count)
+    assert calls >= 5
+    for last in range(calls):
+        seen = 0
+
+        def stop(last: int = last) -> None:
+            nonlocal seen
+            seen += 1
+            if seen > last:
+                raise CancelRequested
+
+        with pytest.raises(CancelRequested):
+            Session().localize(inputs, quiet, stop)
+    assert session.localize(inputs, quiet, quiet).outcome == "ranking"
+
+
+def test_progress_names_the_stages_in_order(session: Session, inputs: Inputs) -> None:
+    reports: list[tuple[str, float | None]] = []
+    session.localize(inputs, lambda stage, _, fraction: reports.append((stage, fraction)), quiet)
+    order = ["import", "model", "tests", "trace", "spectrum", "statistics"]
+    assert [stage for stage in order if stage in {s for s, _ in reports}] == order
+    assert ("spectrum", 1.0) in reports
+
+
+def test_inspect_loads_no_tests(session: Session, inputs: Inputs) -> None:
+    summary = session.inspect(inputs.model, inputs.root, True, quiet, quiet)
+    assert [(layer.path, layer.class_name) for layer in summary.layers] == [((0,), "Dense"), ((1,), "Dense")]
+    assert "model" not in stages(session, inputs)
+
+
+def test_importing_the_session_imports_no_numpy() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, guider_engine.session; sys.exit('numpy' in sys.modules or 'keras' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False).returncode == 0
