@@ -72,10 +72,8 @@ def test_functional_model_with_branches_counts_the_input_layer_too(localize: Loc
     outputs = keras.Model(x, [layer.output for layer in model.layers]).predict(X, verbose=0)
     found = localize(model, X, Y)
     assert found.model.layers[0].class_name == "InputLayer"
-    np.testing.assert_allclose(
-        [layer.suspiciousness for layer in found.layers],
-        layer_scores(outputs, Y, formula="ochiai"),
-        rtol=1e-6,
+    assert [layer.suspiciousness for layer in found.layers] == pytest.approx(
+        layer_scores(outputs, Y, formula="ochiai"), rel=1e-6
     )
 
 
