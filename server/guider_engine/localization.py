@@ -100,7 +100,7 @@ class _Scorer:
                     tied=bool(known and place and place.tied),
                     neurons=math.prod(hits.shape) if hits else 0,
                     sampled=hits.counts.shape[1] if hits else 0,
-                    suspicious=self._count_suspicious(hits) if hits and self._ranked else 0,
+                    suspicious=int((2 * hits.counts[0] > self._hits.counts[0]).sum()) if hits else 0,
                     dead=int(stats.dead.sum()) if stats else 0,
                     saturated=int(stats.saturated.sum()) if stats else 0,
                     non_finite=int(stats.not_finite.sum()) if stats else 0,
@@ -119,10 +119,6 @@ class _Scorer:
     def _weighted(self, hits: LayerHits) -> NDArray[np.float64]:
         # Rounding must not make a neuron that no test activates look a little activated, or negative.
         return np.maximum(self._weights.total(hits.counts, hits.confidence), 0.0) * (hits.counts > 0)
-
-    def _count_suspicious(self, hits: LayerHits) -> int:
-        failed, passed = self._hits.counts
-        return int((hits.counts[0] / max(failed, 1) > hits.counts[1] / max(passed, 1)).sum())
 
     def _top(
         self, hits: LayerHits, scores: NDArray[np.float64], stats: LayerStatistics

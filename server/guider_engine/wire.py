@@ -125,7 +125,7 @@ class LayerScore:
     sampled: int
     """Neurons whose spectrum was kept (with the repetitions of sampling with replacement)."""
     suspicious: int
-    """Of ``sampled``: active on a larger share of the failing than of the passing tests."""
+    """Of ``sampled``: active on more than half of the failing tests."""
     dead: int
     saturated: int
     non_finite: int

@@ -115,7 +115,7 @@ def test_server_starts_without_parser_or_numbers() -> None:
     code = (
         "import sys, guider_ls.lsp.server\n"
         f"loaded = {{name.split('.')[0] for name in sys.modules}} & { ({'libcst'} | NUMERICAL)!r}\n"
-        "sys.exit(' '.join(loaded))"
+        "sys.exit(' '.join(loaded) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

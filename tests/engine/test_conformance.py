@@ -161,7 +161,7 @@ def test_scores_by_hand(localize: Localize) -> None:
     assert right.suspiciousness == pytest.approx(ochiai_right)
     mean, gini_numerator = (ochiai_left + ochiai_right) / 2, (ochiai_right - ochiai_left) / 4
     assert layer.suspiciousness == pytest.approx(mean - gini_numerator)
-    assert layer.suspicious == 1
+    assert layer.suspicious == 1  # the left one is active on half of them, not more
     # weighted: r = (1, 1, .6, .9) so q = (1, 1, 0, .75) and w = (2, 2, 1, 1.75)
     (layer,) = localize(model, x, y, task="classification").layers
     by_position = {neuron.position: neuron for neuron in layer.top}
