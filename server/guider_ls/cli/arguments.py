@@ -49,7 +49,7 @@ aggregations, from the scores of a layer's neurons to its own:
 examples:
   guider-ls localize train.py
   guider-ls localize train.py --model model.keras --test-data test.npz
-  guider-ls localize --model model.h5 --test-data x_test.npy y_test.npy --formula dstar
+  guider-ls localize --model model.h5 --test-data x_test.npy y_test.npy
   guider-ls localize train.py --test-data package.data:load_test
   guider-ls localize train.py --format sarif --output ranking.sarif
 

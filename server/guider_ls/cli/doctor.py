@@ -98,11 +98,10 @@ def _look(project: Project, options: argparse.Namespace, found: _Checks) -> None
             lambda: find_target(project.program, project.root, project.settings, source),
         )
     if target is not None:
-        found.add(
-            "model", "ok", f"{target.model} ({target.source.partition('; ')[0]})", path=str(target.model)
-        )
+        by_model, by_tests = (how.partition(": ")[2] for how in target.source.split("; "))
+        found.add("model", "ok", f"{target.model} ({by_model})", path=str(target.model))
         data = ", ".join(target.test_data)
-        found.add("test set", "ok", f"{data} ({target.source.partition('; ')[2]})", paths=target.test_data)
+        found.add("test set", "ok", f"{data} ({by_tests})", paths=target.test_data)
     python = found.attempt("interpreter", lambda: interpreter(project, options))
     if python is not None:
         command = shlex.join(python.command)
@@ -156,15 +155,17 @@ async def _engine(
     """Start the engine and have it load the model, which needs TensorFlow."""
     progress.say("Starting the engine")
     engine = Engine(python.command, root=project.root)
+    step = "engine"
     try:
         _packages(await engine.start(), found)
         if target is None:
             return None
+        step = "loading"
         return await engine.inspect(
             str(target.model), safe_mode=project.settings.safe_mode, on_progress=progress
         )
     except GuiderError as error:
-        found.fail("engine", error)
+        found.fail(step, error)
         return None
     finally:
         await engine.close()

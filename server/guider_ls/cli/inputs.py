@@ -49,8 +49,12 @@ def find_project(options: argparse.Namespace) -> Project:
         UsageError: "usage" for an option's value, "target-unknown".
         InputError: "target-ambiguous".
     """
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise UsageError("usage", "The current folder does not exist any more; change to another.") from error
     given = absolute(Path(options.program)) if options.program else None
-    root = project_root(given or Path.cwd() / "pyproject.toml")
+    root = project_root(given or here / "pyproject.toml")
     settings, problems = of_project(root)
     settings = for_program(settings, given, root, getattr(options, "target", None) or "")
     settings, wrong = from_mapping(_named(options), settings)

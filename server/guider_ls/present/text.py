@@ -164,8 +164,7 @@ class _Page:
         return _by_rank(self.localization.model.layers, self.localization.layers)
 
     def amount(self, score: LayerScore) -> str:
-        sampled = f" of {score.neurons} sampled" if score.sampled < score.neurons else ""
-        return f"{score.suspicious}/{score.sampled}{sampled}"
+        return f"{score.suspicious} of {score.sampled}{' sampled' if score.sampled != score.neurons else ''}"
 
     def place(self, match: Match) -> str:
         return self.terminal.place(self.report.program or "", match.site)

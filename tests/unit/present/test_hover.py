@@ -64,7 +64,7 @@ def test_a_line_that_constructs_several_layers() -> None:
 
 def test_a_line_that_is_not_in_the_model() -> None:
     shown = report(localization(layers(1), scores(0.5)), (), (UnmatchedSite(site(1), "no Dense is left"),))
-    assert "Not in this model: no Dense is left" in ranked_hover(shown, site(1))
+    assert "Not mapped to a layer of this model: no Dense is left." in ranked_hover(shown, site(1))
 
 
 def test_no_failing_test() -> None:

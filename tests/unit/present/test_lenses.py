@@ -87,7 +87,7 @@ def test_sampled_neurons_are_said_to_be() -> None:
 def test_a_line_that_is_not_in_the_model() -> None:
     found = localization(layers(1), scores(0.5))
     shown = report(found, (Match(site(0), (0,), ""),), (UnmatchedSite(site(1), "no Dense is left"),))
-    assert texts(shown)[1] == "Dense · not in this model"
+    assert texts(shown)[1] == "Dense · no Dense is left"
 
 
 def test_a_line_newer_than_the_model() -> None:

@@ -36,7 +36,7 @@ def test_a_row_leads_to_its_line(ranking: Report, program_text: str) -> None:
     folder = ranking.localization.inputs.root
     text = to_text(ranking, terminal=Terminal(folder=folder, program_text=program_text))
     row, quoted = text[text.index("  1=") :].splitlines()[:2]
-    assert row.endswith("5/8 of 64 sampled     mon programme.py:4:20")
+    assert row.endswith("5 of 8 sampled        mon programme.py:4:20")
     assert quoted.strip() == 'e = "😀"; model.add(layers.Dense(4, activation="relu"))'
 
 
@@ -85,6 +85,15 @@ def test_a_first_rank_of_the_output_layer_is_put_in_proportion(
     said = "The output layer comes first for most models"
     assert said not in words(to_text(ranking))
     scores = tuple(replace(s, rank=4 - s.path[0], tied=False) for s in ranking.localization.layers)
+    assert said in words(to_text(changed(layers=scores)))
+
+
+def test_a_first_rank_without_suspicious_neurons_is_put_in_proportion(
+    ranking: Report, changed: Callable[..., Report]
+) -> None:
+    said = "No neuron of dense_1 (Dense) is active on a larger share"
+    assert said not in words(to_text(ranking))
+    scores = tuple(replace(s, suspicious=0) for s in ranking.localization.layers)
     assert said in words(to_text(changed(layers=scores)))
 
 
