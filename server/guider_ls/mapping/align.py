@@ -11,18 +11,20 @@ The shape of the algorithm:
    Otherwise the layer is reported as ambiguous, with its candidates.
 3. What lies inside a layer (a nested model, a composite layer of the program) is aligned in the same way with
    the constructions that its own site makes, or with those of its class.
-4. Arguments that differ in a pair are its differences: the model is older than that line. What is left over on
+4. Pairs that contradict each other are given up: a line that says ``relu`` for all its layers while they differ,
+   a line of a loop that would have run more often than the rest of the loop.
+5. Arguments that differ in a pair are its differences: the model is older than that line. What is left over on
    either side is explained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
 from guider_ls.mapping import reasons
-from guider_ls.mapping.comparison import automatic_number, compare
+from guider_ls.mapping.comparison import automatic_number, compare, contradicted, fits
 from guider_ls.mapping.level import LevelResult, align_level
 from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
 from guider_ls.source.catalog import is_application
@@ -31,11 +33,12 @@ from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
 
 def align(source: SourceMap, model: ModelSummary) -> Mapping:
     """Pair the layer sites of a program with the layers of a model; explain whatever cannot be paired."""
-    alignment = _Alignment(source)
-    alignment.level(
-        model.layers, _outlines_for(alignment.outlines, model.class_name), model.class_name == "Sequential"
-    )
-    return alignment.mapping(model)
+    alignment = _Alignment(source, model)
+    outlines = _outlines_for(alignment.outlines, model.class_name)
+    alignment.level(model.layers, outlines, model.class_name == "Sequential")
+    alignment.drop_contradictions()
+    alignment.drop_rivalled()
+    return alignment.mapping()
 
 
 def _outlines_for(outlines: Sequence[Outline], class_name: str) -> list[Outline]:
@@ -61,6 +64,7 @@ def _plain_outline(construction: tuple[int, ...], sites: Sequence[LayerSite]) ->
 @dataclass(slots=True)
 class _Alignment:
     source: SourceMap
+    model: ModelSummary
     outlines: tuple[Outline, ...] = ()
     found: dict[LayerPath, tuple[ModelLayer, int, str]] = field(default_factory=dict)
     """For each paired layer its site and the reason."""
@@ -79,6 +83,8 @@ class _Alignment:
         self.chosen += [outline for outline, _ in best]
         for index, layer in enumerate(layers):
             self._settle(index, layer, layers, best)
+        if best:
+            self._drop_broken_rounds(layers, *best[0])
         for layer in layers:
             if layer.inner:
                 self._inside(layer)
@@ -152,12 +158,64 @@ class _Alignment:
             return
         self.level(layer.inner, outlines, layer.class_name == "Sequential")
 
+    def _drop_broken_rounds(
+        self, layers: Sequence[ModelLayer], outline: Outline, result: LevelResult
+    ) -> None:
+        """Give up pairs with a step of a loop that would have run in more rounds than its other steps."""
+        rounds: dict[int, list[ModelLayer]] = {}
+        for index, layer in enumerate(layers):
+            if layer.path in self.found and len(result.steps[index]) == 1:
+                rounds.setdefault(next(iter(result.steps[index])), []).append(layer)
+        for start, end in outline.loops:
+            counts = {
+                step: len(rounds[step])
+                for step in range(start, end)
+                if step in rounds
+                and not outline.steps[step].optional
+                and not _is_inner(step, (start, end), outline)
+            }
+            for step, count in counts.items():
+                if count > min(counts.values()):
+                    for layer in rounds[step]:
+                        self._give_up(layer, self.source.sites[outline.steps[step].site])
+
+    def _give_up(self, layer: ModelLayer, site: LayerSite) -> None:
+        self.found.pop(layer.path, None)
+        reason = reasons.of_layer(layer, (site,), self.source.sites)
+        self.failed[layer.path] = UnmatchedLayer(layer.path, reason, (site,))
+
+    def drop_contradictions(self) -> None:
+        """Give up pairs whose site says one value for all its layers where the layers differ.
+
+        Those that agree with the text stay; if none does, none stays.
+        """
+        for index, site in enumerate(self.source.sites):
+            layers = [layer for layer, of, _ in self.found.values() if of == index]
+            for argument in contradicted(site, layers):
+                for layer in layers:
+                    if argument in {difference.argument for difference in compare(site, layer).differences}:
+                        self._give_up(layer, site)
+
+    def drop_rivalled(self) -> None:
+        """Give up pairs that differ where a left-over layer or line would agree: either may be meant."""
+        used = {site for _, site, _ in self.found.values()}
+        free = {step.site for outline in self.chosen for step in outline.steps} - used
+        left = [layer for layer in _all(self.model.layers) if layer.path in self.failed]
+        for layer, index, _ in list(self.found.values()):
+            site = self.source.sites[index]
+            if not compare(site, layer).differences or site.name_pattern is not None:
+                continue
+            peers = [other for other in left if other.path[:-1] == layer.path[:-1]]
+            lines = [self.source.sites[other] for other in sorted(free)]
+            if any(_agree(site, other) for other in peers) or any(_agree(other, layer) for other in lines):
+                self._give_up(layer, site)
+
     def _unexplained(self, layers: Sequence[ModelLayer], reason: str) -> None:
         for layer in layers:
             self.failed[layer.path] = UnmatchedLayer(layer.path, reason)
             self._unexplained(layer.inner, reason)
 
-    def mapping(self, model: ModelSummary) -> Mapping:
+    def mapping(self) -> Mapping:
         """All pairs and leftovers, in model order and in source order."""
         sites = self.source.sites
         matches = [
@@ -166,11 +224,32 @@ class _Alignment:
         ]
         used = {site for _, site, _ in self.found.values()}
         doubtful = [layer for _, layer in sorted(self.failed.items())]
-        explain = reasons.SiteReasons(self.source, model, self.outlines, tuple(self.chosen), tuple(doubtful))
+        explain = reasons.SiteReasons(
+            self.source, self.model, self.outlines, tuple(self.chosen), tuple(doubtful)
+        )
         unmatched = [
             UnmatchedSite(site, explain(index)) for index, site in enumerate(sites) if index not in used
         ]
         return Mapping(tuple(matches), tuple(unmatched), tuple(doubtful))
+
+
+def _agree(site: LayerSite, layer: ModelLayer) -> bool:
+    """Whether a layer is just what a site says."""
+    if not fits(site, layer):
+        return False
+    comparison = compare(site, layer)
+    return comparison.agreeing > 0 and not comparison.differences
+
+
+def _all(layers: Iterable[ModelLayer]) -> Iterator[ModelLayer]:
+    for layer in layers:
+        yield layer
+        yield from _all(layer.inner)
+
+
+def _is_inner(step: int, loop: tuple[int, int], outline: Outline) -> bool:
+    """Whether a step is in another loop inside this one."""
+    return any(other != loop and loop[0] <= other[0] <= step < other[1] <= loop[1] for other in outline.loops)
 
 
 def _differences(site: LayerSite, layer: ModelLayer) -> tuple[Difference, ...]:

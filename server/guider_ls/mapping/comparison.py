@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,19 @@ def fits(site: LayerSite, layer: ModelLayer | ModelSummary) -> bool:
     return layer.class_name == site.class_name and not getattr(layer, "builtin", False)
 
 
+_UNNUMBERED = frozenset({"InputLayer", "LayerNormalization", "Normalization", "Rescaling", "ZeroPadding2D"})
+
+
+def may_hide_in(site: LayerSite, layer: ModelLayer) -> bool:
+    """Whether a layer may be one of those that a ready-made network makes out of sight.
+
+    Most of these networks name their layers; only a few leave that to Keras.
+    """
+    if automatic_number(layer) is None or layer.class_name in _UNNUMBERED:
+        return True
+    return site.class_name.startswith(("Inception", "Xception", "NASNet"))
+
+
 def has_automatic_name(layer: ModelLayer) -> bool:
     """Whether Keras chose the layer's name."""
     return automatic_number(layer) is not None
@@ -78,7 +91,32 @@ def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
             agreeing += 1
         elif verdict is False:
             differences.append(Difference(argument, show(given), show(trained)))
+    trained = layer.config.get("activation")
+    if _is_linear(site) and isinstance(trained, str) and not _agree("activation", None, trained):
+        differences.append(Difference("activation", "linear", trained))
     return Comparison(agreeing, tuple(differences), unknown)
+
+
+def _is_linear(site: LayerSite) -> bool:
+    """Whether a site leaves out the activation where Keras then takes none."""
+    return (
+        site.complete
+        and "activation" not in site.arguments
+        and site.qualified_name.startswith("keras.layers.")
+        and _LINEAR.fullmatch(site.class_name) is not None
+    )
+
+
+def contradicted(site: LayerSite, layers: Sequence[ModelLayer]) -> frozenset[str]:
+    """Arguments that a site says once for all, while its supposed layers were trained with several values."""
+    values: dict[str, set[str]] = {}
+    for argument, given in _arguments(site).items():
+        if not isinstance(given, Unknown):
+            values[argument] = {repr(_config(layer.config, argument)) for layer in layers}
+    if _is_linear(site):
+        values["activation"] = {repr(layer.config.get("activation")) for layer in layers}
+    differing = {difference.argument for layer in layers for difference in compare(site, layer).differences}
+    return frozenset(argument for argument in differing if len(values.get(argument, ())) > 1)
 
 
 def literals(site: LayerSite) -> str:
@@ -105,8 +143,6 @@ def _arguments(site: LayerSite) -> dict[str, Any]:
         return {"batch_shape": (None, *shape)} if isinstance(shape, (tuple, list)) else {}
     if not site.qualified_name.startswith("keras.layers."):
         return arguments
-    if site.complete and _LINEAR.fullmatch(site.class_name):
-        arguments.setdefault("activation", "linear")
     return arguments
 
 

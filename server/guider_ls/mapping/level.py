@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from guider_engine.wire import ModelLayer
-from guider_ls.mapping.comparison import automatic_number, compare, fits, has_automatic_name
+from guider_ls.mapping.comparison import automatic_number, compare, fits, has_automatic_name, may_hide_in
 from guider_ls.mapping.sequences import SKIPPED_LAYER, SKIPPED_STEP, Automaton, align_sequences
 from guider_ls.source.sites import LayerSite, Outline, Step
 
@@ -80,7 +80,9 @@ class _Level:
             [step.spread for step in chosen],
             _project(self.outline.loops, steps),
         )
-        alignment = align_sequences(automaton, len(layers), lambda s, l: self.worth(chosen[s], layers[l]))
+        alignment = align_sequences(
+            automaton, len(layers), lambda step, layer: self.worth(chosen[step], layers[layer])
+        )
         self.result.score += alignment.score
         for position, layer in enumerate(layers):
             self.result.steps[layer] = frozenset(steps[step] for step in alignment.steps[position])
@@ -151,15 +153,15 @@ class _Level:
         step = self.outline.steps[index]
         if step.name_pattern is None:
             return None
-        if step.name_pattern == ".*" and not step.spread:
-            if compare(self.sites[step.site], self.layers[layer]).differences:
-                return None
+        unsupported = step.name_pattern == ".*" and not step.spread
+        if unsupported and compare(self.sites[step.site], self.layers[layer]).differences:
+            return None
         return self.worth(step, layer)
 
 
 def _worth(site: LayerSite, step: Step, layer: ModelLayer) -> int | None:
     if step.spread:
-        return _SPREAD
+        return _SPREAD if may_hide_in(site, layer) else None
     if not fits(site, layer):
         return None
     worth = _CLASS

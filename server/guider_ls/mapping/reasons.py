@@ -50,9 +50,9 @@ def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence
         return f"could be {lines(candidates)}"
     if candidates:
         return f"could be {lines(candidates)}, but the line fits other layers as well"
-    if layer.class_name == "InputLayer":
-        return "inserted by Keras"
     same = [site for site in sites if fits(site, layer)]
+    if layer.class_name == "InputLayer" and not same:
+        return "inserted by Keras"
     if not same:
         return f"no line of this program constructs a {layer.class_name}"
     named = automatic_number(layer) is None

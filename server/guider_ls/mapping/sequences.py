@@ -46,6 +46,10 @@ class Alignment:
 def align_sequences(automaton: Automaton, layers: int, worth: Worth) -> Alignment:
     """Align a construction with ``layers`` layers."""
     count = automaton.count
+    price = [
+        0 if optional or spread else SKIPPED_STEP
+        for optional, spread in zip(automaton.optional, automaton.spread, strict=True)
+    ]
     table = [[worth(step, layer) for step in range(count)] for layer in range(layers)]
 
     def settle(row: list[int], *, backward: bool) -> None:
@@ -54,8 +58,7 @@ def align_sequences(automaton: Automaton, layers: int, worth: Worth) -> Alignmen
         for _ in range(len(automaton.loops) + 2):
             changed = False
             for step in order:
-                free = automaton.optional[step] or automaton.spread[step]
-                changed |= _improve(row, step, step + 1, 0 if free else SKIPPED_STEP, backward)
+                changed |= _improve(row, step, step + 1, price[step], backward)
             for start, end in automaton.loops:
                 changed |= _improve(row, start, end, 0, backward)
                 changed |= _improve(row, end, start, 0, backward)

@@ -46,6 +46,11 @@ class Name(Value):
 
     name: str
 
+    @property
+    def is_keras(self) -> bool:
+        """Whether it is Keras' own."""
+        return self.name == "keras" or self.name.startswith("keras.")
+
 
 @dataclass(slots=True, eq=False)
 class Items(Value):
@@ -274,6 +279,9 @@ def either(values: Iterable[Value]) -> Value:
     constants = [option for option in options if isinstance(option, (Known, Text))]
     if len(constants) > 1 or (constants and any(value is UNKNOWN for value in values)):
         options = [option for option in options if option not in constants]
+    if any(isinstance(option, Name) and option.is_keras for option in options):
+        # Imports that were tried one after another: Keras is the one that matters.
+        options = [option for option in options if not isinstance(option, Name) or option.is_keras]
     if not options:
         return UNKNOWN
     if len(options) == 1:
