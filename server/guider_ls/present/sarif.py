@@ -116,8 +116,8 @@ def _message(report: Report, layer: ModelLayer, score: LayerScore, ranked: int) 
     tied = " (tied)" if score.tied else ""
     return (
         f"{layer_name(layer)} is number {score.rank} of {ranked}{tied} by suspiciousness: "
-        f"{formula} {number(score.suspiciousness)}; {neurons(score)} are active on a larger share of the "
-        f"failing than of the passing tests ({tests.failed} of {counted(tests.total, 'test')} failed)."
+        f"{formula} {number(score.suspiciousness)}; {neurons(score)} are active on more than half of the "
+        f"failing tests ({tests.failed} of {counted(tests.total, 'test')} failed)."
     )
 
 

@@ -151,13 +151,24 @@ class _Page:
             "A rank says in which layer neurons are active when tests fail, so where to look first. It does not "
             "prove that layer wrong: data, loss or training may be at fault."
         )
-        if [layer for layer, score in self.ranked() if score.rank == 1] == [
-            self.localization.model.layers[-1]
-        ]:
+        first = [(layer, score) for layer, score in self.ranked() if score.rank == 1]
+        for layer, score in first:
+            if score.top and not any(map(self.tells_apart, score.top)):
+                yield from self.terminal.wrapped(
+                    f"The most suspicious neurons of {_name(layer)} are active on no larger share of the failing "
+                    "than of the passing tests: its rank comes from neurons that are active on most tests, whether "
+                    "they pass or fail."
+                )
+        if [layer for layer, _ in first] == [self.localization.model.layers[-1]]:
             yield from self.terminal.wrapped(
                 "The output layer comes first for most models, wherever their fault is: look at the next ranks, "
                 "too."
             )
+
+    def tells_apart(self, neuron: NeuronScore) -> bool:
+        """Whether a neuron is active on a larger share of the failing than of the passing tests."""
+        tests = self.localization.tests
+        return tests.passed == 0 or neuron.a_ef * tests.passed > neuron.a_ep * tests.failed
 
     def ranked(self) -> list[tuple[ModelLayer, LayerScore]]:
         """The layers of the model itself, the most suspicious first, tied ones in model order."""
