@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import unusable
+from .errors import CancelRequested, EngineFailure, first_line, unusable
 from .fit import describe_label, fit_inputs, label_notices, output_units
 from .load.tests import TestSet
 from .oracle import choose_link, choose_task, classification, regression
@@ -59,7 +59,14 @@ def count(
 
     report("trace", "Tracing the model", None)
     with timer("spectrum"):
-        hits = count_hits(step, array, tests.labels, size, progress)
+        try:
+            hits = count_hits(step, array, tests.labels, size, progress)
+        except (EngineFailure, CancelRequested):
+            raise
+        except Exception as error:
+            raise unusable(
+                "model-call", f"The model fails on the tests: {first_line(error)}", detail=str(error)
+            ) from error
     if not hits.layers:
         raise unusable("nothing-observed", "No layer of the model puts out numbers that can be observed.")
     report("statistics", "Reading activations", None)
@@ -68,6 +75,8 @@ def count(
         statistics = measure(model, taps, hits, oracle, activations, dtype, array, tests.labels, size, check)
     expected = tuple(describe_label(task, tests.labels[test.index]) for test in hits.worst)
     notices = label_notices(task, units, tests.labels)
+    if step.run.eager:
+        notices += (("eager", "The model cannot be traced as a graph and ran op by op, which is slower."),)
     return Counted(key, task, reason, tests.description, hits, statistics, expected, notices)
 
 

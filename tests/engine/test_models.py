@@ -55,6 +55,17 @@ class Subclassed(keras.Model):  # type: ignore[misc]
         return self.out(x)
 
 
+@keras.saving.register_keras_serializable("tests")
+class Eager(layers.Layer):  # type: ignore[misc]
+    """Reads a value, which no graph can."""
+
+    def call(self, x: Any) -> Any:
+        return x * float(keras.ops.convert_to_numpy(x).max() > -9e9)
+
+    def compute_output_shape(self, shape: Any) -> Any:
+        return shape
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     keras.utils.set_random_seed(5)
@@ -187,6 +198,34 @@ def test_logits_are_judged_as_probabilities(localize: Localize) -> None:
     found = localize(model, [[0.6], [-3.0], [4.0], [0.2]], [1, 0, 1, 0])
     assert found.model.from_logits
     assert (found.tests.passed, found.tests.failed) == (3, 1)
+
+
+def test_model_that_cannot_be_traced_runs_op_by_op(localize: Localize) -> None:
+    plain = keras.Sequential([layers.Input((4,)), layers.Dense(3, activation="softmax")])
+    x = keras.Input((4,))
+    eager = keras.Model(x, Eager()(layers.Dense(3, activation="softmax", name="d")(x)))
+    eager.get_layer("d").set_weights(plain.layers[0].get_weights())
+    found = localize(eager, X, Y)
+    assert "eager" in {notice.code for notice in found.notices}
+    scores = [layer.suspiciousness for layer in localize(plain, X, Y).layers]
+    assert [layer.suspiciousness for layer in found.layers][1:] == pytest.approx(scores * 2, rel=1e-6)
+
+
+def test_failure_in_the_middle_of_the_tests_is_explained(localize: Localize) -> None:
+    model = keras.Sequential(
+        [
+            layers.Input((4,), dtype="int32"),
+            layers.Embedding(9, 2),
+            layers.Flatten(),
+            layers.Dense(3, "softmax"),
+        ]
+    )
+    x = np.zeros((50, 4), dtype=int)
+    x[40, 2] = 99
+    with pytest.raises(EngineFailure) as caught:
+        localize(model, x, Y)
+    assert caught.value.failure.code == "model-call"
+    assert "99" in caught.value.failure.message
 
 
 def test_recording_leaves_keras_as_it_was() -> None:

@@ -20,6 +20,7 @@ from guider_engine.wire import LayerPath
 from .batches import batches
 from .sampling import Sampler
 from .taps import Tap, flatten, observe, shape_of
+from .traced import Traced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class Observed:
 class Step:
     """A traced step: one batch in, four numbers a neuron out."""
 
-    run: Callable[..., Any]
+    run: Traced
     observed: dict[LayerPath, Observed]
     """Filled while tracing."""
 
@@ -132,7 +133,7 @@ def make_step(
             sums[path] = tf.matmul(weights, tf.cast(flat > threshold, tf.float64))
         return sums, verdict.failed, verdict.confidence, verdict.predicted, verdict.not_finite
 
-    return Step(tf.function(step), observed)
+    return Step(Traced(step), observed)
 
 
 def count_hits(

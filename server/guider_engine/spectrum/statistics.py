@@ -17,6 +17,7 @@ from guider_engine.wire import LayerPath
 from .batches import batches
 from .hits import Hits
 from .taps import Tap, flatten, observe
+from .traced import Traced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,7 +114,7 @@ def measure(
             "bound": tf.linalg.matvec(at_bound, valid, transpose_a=True),
         }
 
-    run = tf.function(step)
+    run = Traced(step)
     totals: dict[LayerPath, dict[str, Any]] = {}
     tests = np.zeros(2)
     for batch in batches(inputs, labels, size, hits.kept):
