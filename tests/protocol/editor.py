@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-DEADLINE = 15.0
+DEADLINE = 90.0
 """Seconds after which a test gives up waiting for something that has to happen."""
 
 Message = dict[str, Any]

@@ -73,8 +73,8 @@ class Document:
         self.reading: Reading | None = None
         self.lenses: list[types.CodeLens] | None = None
         """What the client was given last, if it asked."""
-        self.underlined = False
-        """Whether the client shows diagnostics."""
+        self.published: types.PublishDiagnosticsParams | None = None
+        """The diagnostics that the client shows, if there are any."""
         self._places: dict[Span, Span | None] = {}
 
     @property

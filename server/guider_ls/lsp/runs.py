@@ -33,7 +33,7 @@ _RETRY_AFTER = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that failed; the same inputs are not tried again by themselves."""
+    """A run that failed or was cancelled; the same inputs are not tried again by themselves."""
 
     fingerprint: Fingerprint
     command: tuple[str, ...]
@@ -57,6 +57,8 @@ class Runs:
         self._server = server
         self._client = server.client
         self._failures: dict[str, Failure] = {}
+        self._declined: set[str] = set()
+        """Programs whose run the user is cancelling."""
 
     async def restore(self, document: Document, project: Project) -> None:
         """Show the stored result of a document, if it is one of the inputs as they are now."""
@@ -87,7 +89,7 @@ class Runs:
                 self._client.tell("GUIDER: save the program to a file first, then localize.")
             return
         if not self._client.trusted:
-            self._status(document, "untrusted", "not trusted", UNTRUSTED)
+            self._status(document, "untrusted", "GUIDER: not trusted", UNTRUSTED)
             if explicit:
                 self._client.tell(UNTRUSTED, types.MessageType.Warning)
             return
@@ -102,10 +104,15 @@ class Runs:
         )
 
     def cancel(self, document: Document | None = None) -> bool:
-        """Cancel the runs of a document, or all; return whether there were any."""
-        key = document.key if document is not None else None
-        cancelled = [project.scheduler.cancel(key) for project in self._server.projects.values()]
-        return any(cancelled)
+        """Cancel the runs of a document, or all, as the user wants; return whether there were any."""
+        cancelled = False
+        for project in self._server.projects.values():
+            running = project.scheduler.running
+            if project.scheduler.cancel(document.key if document is not None else None):
+                cancelled = True
+                if running is not None:
+                    self._declined.add(running)
+        return cancelled
 
     # One run
 
@@ -155,6 +162,11 @@ class Runs:
         self._client.forget(str(project.root))
         try:
             result = await self._ask(document, project, plan, interpreter, generation)
+        except asyncio.CancelledError:
+            if document.key in self._declined:
+                self._declined.discard(document.key)
+                self._failures[document.key] = failure
+            raise
         except Cancelled:
             raise
         except GuiderError:
@@ -169,11 +181,10 @@ class Runs:
         from guider_ls.analysis.localize import localize
 
         program = document.path.name if document.path is not None else ""
-        self._status(document, "running", "localizing")
+        self._status(document, "running", "GUIDER: localizing")
         self._server.refresh(document)
         title = f"GUIDER: localizing {program}"
-        cancel = partial(project.scheduler.cancel, document.key)
-        async with self._client.progress(title, cancel) as on_progress:
+        async with self._client.progress(title, partial(self.cancel, document)) as on_progress:
             for last in (False, True):
                 engine = await project.engine(interpreter)
                 try:
@@ -233,7 +244,9 @@ class Runs:
         if error.detail:
             self._client.log(f"{error.code}: {error.message}\n{error.detail}", types.MessageType.Error)
         no_target = isinstance(error, UsageError) or error.code in NO_TARGET
-        state, text = ("no-target", "no model or test set") if no_target else ("error", "failed")
+        state, text = (
+            ("no-target", "GUIDER: no model or test set") if no_target else ("error", "GUIDER: failed")
+        )
         self._status(document, state, text, error.message)
         if explicit or (not no_target and error.code != "program-syntax"):
             self._client.tell_once(str(project.root), f"GUIDER: {error.message}")

@@ -150,8 +150,8 @@ class GuiderServer(LanguageServer):
             if document.source is source:
                 document.realign(mapping, result)
                 break
-        self.client.show_status(document, self.status_of(document))
         self.refresh(document)
+        self.client.show_status(document, self.status_of(document))
 
     async def _align(self, document: Document, source: SourceMap, result: Result | None) -> None:
         while True:
@@ -182,8 +182,8 @@ class GuiderServer(LanguageServer):
         tests = result.localization.tests
         counts = f"{tests.failed} of {tests.total} tests failed"
         if result.localization.outcome == "no-failure-signal":
-            return Status("no-signal", "no failure signal", counts)
-        return Status("ranked", "ranked", counts)
+            return Status("no-signal", "GUIDER: no failure signal", counts)
+        return Status("ranked", "GUIDER: ranked", counts)
 
     # Background work
 
@@ -213,8 +213,8 @@ class GuiderServer(LanguageServer):
     def report_server_error(
         self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
     ) -> None:
-        """Log what a handler raises; a request's error is the client's answer already."""
-        if source is FeatureRequestError:
+        """Log what went wrong; only what no client can be told of otherwise, and is no client's fault, is shown."""
+        if source in (FeatureRequestError, JsonRpcException):
             logger.warning("%s", error)
         else:
             self.report_background_error(error)

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from guider_engine.wire import FailingTest, LayerScore, Localization, ModelLayer, NeuronScore
 from guider_ls.errors import HELP
-from guider_ls.mapping.mapping import Mapping, Match
+from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
@@ -20,6 +20,7 @@ from guider_ls.present.phrases import (
     older,
     rank,
     siblings,
+    unmatched,
 )
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite
@@ -49,7 +50,12 @@ def ranked_hover(report: Report, site: LayerSite) -> str:
     """What was found of the layers that a line constructed."""
     matches = report.mapping.of_site(site)
     if not matches:
-        parts = [static_hover(site, notes=(f"Not in this model: {_unmatched(report.mapping, site)}",))]
+        parts = [
+            static_hover(
+                site,
+                notes=(f"Not mapped to a layer of this model: {escaped(unmatched(report.mapping, site))}.",),
+            )
+        ]
     else:
         parts = list(_matched(report, matches))
     parts.append(_inputs(report))
@@ -65,9 +71,8 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
     yield f"**GUIDER** · {_headline(report, layer, score)}"
     yield _tests(localization)
     if score.rank is not None:
-        yield f"{neurons(score)} are active on a larger share of the failing than of the passing tests. " + (
-            _conditions(score)
-        )
+        active = f"{neurons(score)} are active on a larger share of the failing than of the passing tests."
+        yield f"{active} {_conditions(score)}".strip()
         if score.top:
             yield _table(score.top[:_NEURONS])
     elif _conditions(score):
@@ -142,12 +147,6 @@ def _inputs(report: Report) -> str:
     seconds = sum(report.localization.timings.values())
     took = f", in {seconds:.1f} s" if seconds else ""
     return f"Localized {when:%Y-%m-%d %H:%M} on {named}{took}"
-
-
-def _unmatched(mapping: Mapping, site: LayerSite) -> str:
-    return next(
-        (escaped(u.reason) for u in mapping.unmatched_sites if u.site == site), "no layer came from it"
-    )
 
 
 def _article(word: str) -> str:

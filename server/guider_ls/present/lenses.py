@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from guider_ls.mapping.mapping import Match
-from guider_ls.present.phrases import layers_of, neurons, number, older, rank, siblings
+from guider_ls.present.phrases import layers_of, neurons, number, older, rank, siblings, unmatched
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite, SourceMap, Span
 
 Action = Literal["guider.localize", "guider.showReport"]
 
+_LONGEST = 90
+"""Characters of a lens."""
 _SHOWN = 5
 """Ranks named on a line that built many layers."""
 
@@ -46,12 +48,16 @@ def ranked_lenses(report: Report) -> tuple[LensText, ...]:
 def _text(report: Report, site: LayerSite) -> str:
     matches = report.mapping.of_site(site)
     if not matches:
-        return f"{site.class_name} · not in this model"
+        return _cut(f"{site.class_name} · {unmatched(report.mapping, site)}")
     stale = next((older(match.differences) for match in matches if match.differences), "")
     if report.localization.outcome == "no-failure-signal":
         return stale or f"{site.class_name} · no failure signal"
     text = _ranks(report, matches)
     return f"{text} · {stale}" if stale else text
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _ranks(report: Report, matches: tuple[Match, ...]) -> str:

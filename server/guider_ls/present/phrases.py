@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from guider_engine.wire import LayerPath, LayerScore, ModelLayer
-from guider_ls.mapping.mapping import Difference, Match
+from guider_ls.mapping.mapping import Difference, Mapping, Match
 from guider_ls.present.report import Report
+from guider_ls.source.sites import LayerSite
 
 FORMULA_NAMES = {
     "tarantula": "Tarantula",
@@ -67,6 +68,11 @@ def older(differences: Sequence[Difference]) -> str:
     """What the line says and what the model has, where they differ."""
     said = ", ".join(f"{d.argument}: {d.source} here, {d.model} in the model" for d in differences)
     return f"model is older than this line ({said})"
+
+
+def unmatched(mapping: Mapping, site: LayerSite) -> str:
+    """Why no layer of the model came from a line."""
+    return next((u.reason for u in mapping.unmatched_sites if u.site == site), "not in this model")
 
 
 def layers_of(report: Report, matches: Sequence[Match]) -> list[tuple[ModelLayer, LayerScore]]:

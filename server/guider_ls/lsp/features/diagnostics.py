@@ -22,7 +22,7 @@ SEVERITIES = {
 
 
 def publish(server: GuiderServer, document: Document) -> None:
-    """Send the diagnostics of a document as of now, unless there are none and were none."""
+    """Send the diagnostics of a document as of now, if they are others than before."""
     settings = server.settings_of(document)
     report = document.report if settings.enable else None
     found = [
@@ -30,18 +30,19 @@ def publish(server: GuiderServer, document: Document) -> None:
         for finding in (findings(report, settings) if report is not None else ())
         if (diagnostic := _diagnostic(server, document, finding)) is not None
     ]
-    if found or document.underlined:
-        document.underlined = bool(found)
-        server.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(document.uri, found, document.version)
-        )
+    _send(server, document, types.PublishDiagnosticsParams(document.uri, found, document.version))
 
 
 def clear(server: GuiderServer, document: Document) -> None:
     """Remove the diagnostics of a document that is gone."""
-    if document.underlined:
-        document.underlined = False
-        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.uri, []))
+    _send(server, document, types.PublishDiagnosticsParams(document.uri, []))
+
+
+def _send(server: GuiderServer, document: Document, params: types.PublishDiagnosticsParams) -> None:
+    shown = params if params.diagnostics else None
+    if document.published != shown:
+        document.published = shown
+        server.text_document_publish_diagnostics(params)
 
 
 def _diagnostic(server: GuiderServer, document: Document, finding: Finding) -> types.Diagnostic | None:

@@ -1,0 +1,273 @@
+"""The whole story with a real model: open, localize, edit, train again, reopen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.protocol.conftest import PROGRAM
+from tests.protocol.editor import VS_CODE, Editor, Message, editor
+
+STATUS = {"status": True}
+CONSTRUCTIONS = [10, 11, 12, 13, 14]
+RANK = re.compile(r"#=?[1-4] of 4 · \d\.\d+ · \d+ of \d+ neurons")
+
+
+def replace(path: Path, by: Path) -> None:
+    """Write a file as a training script does."""
+    shutil.copyfile(by, path)
+
+
+def children(client: Editor) -> list[psutil.Process]:
+    return psutil.Process(client.process.pid).children(recursive=True)
+
+
+async def titles(client: Editor, uri: str) -> list[str]:
+    return [text for _, text in await client.lenses(uri)]
+
+
+async def test_from_opening_to_reopening(client: Editor, project: Path, cache: Path) -> None:
+    await client.initialize(project, options=STATUS)
+    program = project / "train.py"
+    uri = client.open(program)
+    assert [line for line, _ in await client.lenses(uri)] == CONSTRUCTIONS
+
+    # Ranked in the background, with progress that ends.
+    await client.status(uri, "ranked")
+    shown = await titles(client, uri)
+    assert "input" in shown[0]
+    assert all(RANK.match(text) for text in shown[1:])
+    steps = [p["value"] for p in client.of("$/progress")]
+    assert steps[0]["kind"] == "begin"
+    assert steps[0]["cancellable"]
+    assert "train.py" in steps[0]["title"]
+    assert [s["kind"] for s in steps].count("end") == 1
+    assert steps[-1]["kind"] == "end"
+
+    published = client.of("textDocument/publishDiagnostics")[-1]
+    assert (published["uri"], published["version"]) == (uri, 1)
+    (first, *others) = published["diagnostics"]
+    line = first["range"]["start"]["line"]
+    assert shown[CONSTRUCTIONS.index(line)].startswith("#1 " if not others else "#=1 ")
+    source = program.read_text().splitlines()[line]
+    assert source[first["range"]["start"]["character"] : first["range"]["end"]["character"]] == source.strip(
+        " ,"
+    )
+    assert (first["severity"], first["source"], first["code"]) == (3, "guider", "suspicious-layer")
+    assert first["codeDescription"]["href"].endswith("#suspicious-layer")
+    assert set(first["data"]) == {"layer", "generation"}
+    assert "Suspicion, not proof." in first["message"]
+
+    text = str(await client.hover(uri, 11, 12))
+    for said in ("hidden", "Ochiai", "a\\_ef", "Failing tests", 'name "hidden"', "tests\\.npz"):
+        assert said in text
+
+    # Nothing changed: nothing runs, and the command says so.
+    since = client.now
+    client.save(uri)
+    client.changed_on_disk(project / "model.keras")
+    await client.command("guider.localize", uri)
+    assert "nothing changed" in (await client.wait_for("window/showMessage", since=since))["message"]
+    assert client.of("$/progress", since=since) == []
+    assert not [s for s in client.of("guider/status", since=since) if s["state"] == "running"]
+
+    # Edits move the ranking; a line that the model does not have yet is said to be newer.
+    since = client.now
+    text = PROGRAM.replace("Dense(12,", "Dense(13,")
+    client.change(uri, "# 😀\n" + text, 2)
+    assert [line for line, _ in await client.lenses(uri)] == [n + 1 for n in CONSTRUCTIONS]
+    moved = await client.wait_for("textDocument/publishDiagnostics", since=since, version=2)
+    assert moved["diagnostics"][0]["range"]["start"]["line"] == line + 1
+
+    async def stale() -> list[str]:
+        return [t for t in await titles(client, uri) if "older than this line (units: 13 here, 12 in" in t]
+
+    assert len(await client.wait_until(stale)) == 1
+    assert "older than this line" in str(await client.hover(uri, 12, 12))
+    client.change(uri, "x = (\n" + text, 3)
+    shown_while_broken = await client.lenses(uri)
+    assert [line for line, _ in shown_while_broken] == [n + 1 for n in CONSTRUCTIONS]
+    assert RANK.match(shown_while_broken[1][1])
+    client.change(uri, PROGRAM, 4)
+
+    # Trained again: the ranking follows, and what was there stays until then.
+    await client.wait_until(lambda: back_to(client, uri, shown))
+    since = client.now
+    replace(project / "model.keras", project / "variants" / "other.keras")
+    client.changed_on_disk(project / "model.keras")
+    await client.status(uri, "running", since=since)
+    assert await titles(client, uri) == shown
+    await client.status(uri, "ranked", since=since)
+    assert await titles(client, uri) != shown
+
+    # A model that cannot be loaded is told once; what was known stays.
+    since = client.now
+    known = await titles(client, uri)
+    whole = (project / "model.keras").read_bytes()
+    (project / "model.keras").write_bytes(whole[: len(whole) // 2])
+    client.changed_on_disk(project / "model.keras")
+    await client.status(uri, "error", since=since)
+    client.save(uri)
+    client.changed_on_disk(project / "model.keras")
+    assert await titles(client, uri) == known
+    replace(project / "model.keras", project / "variants" / "other.keras")
+    client.changed_on_disk(project / "model.keras")
+    await client.status(uri, "ranked", since=since)
+    (message,) = client.messages(since=since)
+    assert "model.keras" in message
+    assert "Traceback" not in message
+
+    # Every test passes: no ranking is made up.
+    since = client.now
+    replace(project / "model.keras", project.parent / "first.keras")
+    replace(project / "tests.npz", project / "variants" / "right.npz")
+    client.changed_on_disk(project / "tests.npz")
+    await client.status(uri, "no-signal", since=since)
+    assert all("no failure signal" in text for text in (await titles(client, uri))[1:])
+    assert client.of("textDocument/publishDiagnostics", since=since)[-1]["diagnostics"] == []
+
+    # Report and log are shown by the editor.
+    for command, said in (("guider.showReport", "no failure signal"), ("guider.showLog", "")):
+        since = client.now
+        await client.command(command, uri)
+        opened = await client.wait_for("window/showDocument", since=since)
+        path = next(p for p in (cache / "shown").iterdir() if p.as_uri() == opened["uri"])
+        assert said in path.read_text(encoding="utf-8").lower()
+
+    # Gone with its editor; and the next editor shows the result at once, without an engine.
+    (engine, *_) = children(client)
+    assert await client.stop() == 0
+    assert not engine.is_running()
+    async with editor(cache) as second:
+        second.settings = {"run": "manual"}
+        await second.initialize(project, options=STATUS)
+        uri = second.open(program)
+        await second.status(uri, "no-signal")
+        assert children(second) == []
+
+
+@pytest.fixture(autouse=True)
+def first_model(project: Path) -> None:
+    shutil.copyfile(project / "model.keras", project.parent / "first.keras")
+
+
+async def back_to(client: Editor, uri: str, shown: list[str]) -> bool:
+    return await titles(client, uri) == shown
+
+
+async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
+    client.settings["run"] = "manual"
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    await client.lenses(uri)
+    assert children(client) == []
+
+    async def localize_and(cancel: Callable[[Message], None]) -> None:
+        since = client.now
+        await client.command("guider.localize", uri)
+        await client.status(uri, "running", since=since)
+        begin = await client.wait(
+            lambda m: m["method"] == "$/progress" and m["params"]["value"]["kind"] == "begin", since=since
+        )
+        assert (await titles(client, uri))[0] == "GUIDER: localizing …"
+        cancel(begin["params"])
+        await client.status(uri, "idle", since=since)
+        assert client.of("$/progress", since=since)[-1]["value"]["kind"] == "end"
+        assert len(await client.lenses(uri)) == 5
+        assert client.messages() == []
+
+    await localize_and(lambda p: client.notify("window/workDoneProgress/cancel", {"token": p["token"]}))
+    await localize_and(
+        lambda _: client.send(
+            {"id": 9000, "method": "workspace/executeCommand", "params": {"command": "guider.cancel"}}
+        )
+    )
+
+    # What was cancelled is not started again by a save, but by the user, and it does not hold up the goodbye.
+    client.settings["run"] = "onSave"
+    since = client.now
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.save(uri)
+    await client.command("guider.localize", uri)
+    await client.status(uri, "running", since=since)
+    await client.wait_until(lambda: engines(client))
+    (engine, *_) = children(client)
+    assert await client.stop() == 0
+    assert not engine.is_running()
+
+
+async def engines(client: Editor) -> list[psutil.Process]:
+    return children(client)
+
+
+async def test_an_editor_without_anything(client: Editor, project: Path) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.guider]\ninterpreter = ['{sys.executable}']\n")
+    await client.initialize(project, capabilities={"general": VS_CODE["general"]})
+    uri = client.open(project / "train.py")
+    published = await client.wait_for("textDocument/publishDiagnostics")
+    assert published["diagnostics"]
+    assert all("relatedInformation" not in d for d in published["diagnostics"])
+    assert client.of("$/progress") == []
+    assert [m["method"] for m in client.received if "id" in m] == []
+    since = client.now
+    await client.command("guider.showReport", uri)
+    assert "report-train-" in (await client.wait_for("window/showMessage", since=since))["message"]
+
+    # It does not watch files: a save is when to look.
+    replace(project / "tests.npz", project / "variants" / "right.npz")
+    client.save(uri)
+    assert (await client.wait_for("textDocument/publishDiagnostics", since=since))["diagnostics"] == []
+
+
+async def test_an_interpreter_that_is_not_there(client: Editor, project: Path) -> None:
+    client.settings["interpreter"] = ["/no/such/python"]
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    status = await client.status(uri, "error")
+    assert "/no/such/python" in status["detail"]
+    client.save(uri)
+    client.changed_on_disk(project / "model.keras")
+    await client.command("guider.cancel", uri)
+    await client.wait(
+        lambda m: "nothing is running" in str(m.get("params")) or "python" in str(m.get("params"))
+    )
+    assert len([m for m in client.messages() if "/no/such/python" in m]) == 1
+
+
+async def test_closing_switching_off_and_deleting_clear(client: Editor, project: Path, cache: Path) -> None:
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    await client.status(uri, "ranked")
+
+    async def cleared(act: Callable[[], None]) -> None:
+        since = client.now
+        act()
+        assert (await client.wait_for("textDocument/publishDiagnostics", since=since))["diagnostics"] == []
+
+    def switch(on: bool) -> None:
+        client.settings["enable"] = on
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+
+    async def shown(act: Callable[[], object]) -> None:
+        since = client.now
+        act()
+        assert (await client.wait_for("textDocument/publishDiagnostics", since=since))["diagnostics"]
+
+    await cleared(lambda: switch(False))
+    assert await client.lenses(uri) == []
+    await client.wait_until(lambda: no_engine(client))
+    await shown(lambda: switch(True))
+    await cleared(lambda: client.close(uri))
+    await shown(lambda: client.open(project / "train.py"))
+    await cleared(lambda: client.notify("workspace/didDeleteFiles", {"files": [{"uri": project.as_uri()}]}))
+    # Shown from the store every time: the engine that was switched off did not come back.
+    assert children(client) == []
+
+
+async def no_engine(client: Editor) -> bool:
+    return children(client) == []
