@@ -351,7 +351,9 @@ def test_map_needs_neither_engine_nor_server(trained: Path) -> None:
 
 
 def test_doctor_says_what_would_be_used(trained: Path) -> None:
-    result = guider("doctor", "train.py", *PYTHON, "--format", "json", cwd=trained)
+    result = guider(
+        "doctor", "train.py", "--python", f"{sys.executable} -X utf8", "--format", "json", cwd=trained
+    )
     assert result.returncode == 0, result.stdout
     body = json.loads(result.stdout)
     assert body["ok"] is True
@@ -359,7 +361,7 @@ def test_doctor_says_what_would_be_used(trained: Path) -> None:
     assert checks["model"]["path"] == str(trained / "model.keras")
     assert "train.py, line 19" in checks["model"]["message"]
     assert checks["test set"]["paths"] == [str(trained / "test.npz")]
-    assert checks["interpreter"]["command"] == [sys.executable]
+    assert checks["interpreter"]["command"] == [sys.executable, "-X", "utf8"]
     assert checks["interpreter"]["source"] == "option --python"
     assert {"keras", "numpy"} <= set(checks["packages"]["versions"])
     assert (checks["loading"]["layers"], checks["loading"]["mapped"]) == (4, 4)

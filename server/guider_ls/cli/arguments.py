@@ -26,8 +26,8 @@ environment, the engine or your code failed; 130 interrupted
 _LOCALIZE = """\
 Ranks the layers of a trained model by suspicion. Every test of the test set is
 run through the model; a test passes if the model answers it rightly. A neuron
-is suspicious if it is active in failing rather than in passing tests, a layer
-if its neurons are.
+is the more suspicious the more failing and the fewer passing tests activate it,
+a layer the more its neurons are.
 
 What no option says is taken from [tool.guider] in pyproject.toml. A model and a
 test set that are not named there either are those that the program itself says

@@ -70,7 +70,7 @@ def _driver() -> dict[str, Any]:
                 "shortDescription": {"text": "The layer's activation goes along with failing tests."},
                 "fullDescription": {
                     "text": "Spectrum-based fault localization ranks the layers of a trained model by how "
-                    "much more their neurons are active in failing than in passing tests. A high rank says "
+                    "strongly the activity of their neurons goes along with failing tests. A high rank says "
                     "where to look first; it does not prove a fault."
                 },
                 "helpUri": f"{HELP}#suspicious-layer",
