@@ -37,6 +37,8 @@ from guider_ls.source.values import (
     merge,
 )
 
+_CONSTANTS = {"True": Known(True), "False": Known(False), "None": Known(None)}
+
 
 class Expressions(KerasCalls):
     """Evaluates expressions in the present frame."""
@@ -94,7 +96,8 @@ class Expressions(KerasCalls):
     # names and literals
 
     def _name(self, node: cst.Name) -> Value:
-        return self.look_up(node.value)
+        constant = _CONSTANTS.get(node.value)
+        return constant if constant is not None else self.look_up(node.value)
 
     def _integer(self, node: cst.Integer) -> Value:
         return constants.number(node)

@@ -86,7 +86,7 @@ class KerasCalls:
                 arguments.open_positional, arguments.open_keywords,
             )  # fmt: skip
             return Partial(arguments.positional[0], given)
-        self._write(callee, "", arguments, node)
+        self._write(callee, name.rpartition(".")[2], arguments, node)
         path = files.path_function(name, arguments)
         if path is not None:
             return path

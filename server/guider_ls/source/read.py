@@ -38,8 +38,8 @@ def read_program(text: str) -> SourceMap:
             f"Line {error.raw_line} is not Python: {message} Fix it there (column {error.raw_column + 1}) "
             "to have the program mapped again.",
         ) from error
-    except ValueError as error:  # null bytes
-        raise InputError("program-syntax", f"The text is not Python: {error}.") from error
+    except (ValueError, cst.CSTValidationError) as error:  # null bytes, text and bytes side by side
+        raise InputError("program-syntax", f"The text is not Python: {error}") from error
     try:
         return _source_map(module)
     except RecursionError:  # an expression nested thousands deep: nothing to show, nothing to break

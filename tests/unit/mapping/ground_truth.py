@@ -38,9 +38,10 @@ def run(path: Path) -> Truth:
 
     def walk(layers: list[Any], path: LayerPath) -> None:
         for index, layer in enumerate(layers):
+            here = (*path, index)
             if id(layer) in spans:
-                calls[(*path, index)] = spans[id(layer)]
-            walk(inner_layers(layer), (*path, index))
+                calls[here] = spans[id(layer)]
+            walk(inner_layers(layer), here)
 
     walk(model.layers, ())
     return Truth(text, summarize(model, Loss()), calls)

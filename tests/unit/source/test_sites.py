@@ -1,0 +1,420 @@
+"""What is a layer construction and what is not, idiom by idiom; spans are checked by slicing the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guider_ls.errors import InputError
+from guider_ls.source.read import read_program
+from guider_ls.source.sites import LayerSite, SourceMap, Span, Unknown
+
+
+def cut(text: str, span: Span) -> str:
+    lines = text.splitlines(keepends=True)
+    if span.line == span.end_line:
+        return lines[span.line][span.column : span.end_column]
+    middle = "".join(lines[span.line + 1 : span.end_line])
+    return lines[span.line][span.column :] + middle + lines[span.end_line][: span.end_column]
+
+
+def calls(text: str) -> list[str]:
+    return [cut(text, site.span) for site in read_program(text).sites]
+
+
+def only(text: str) -> LayerSite:
+    (site,) = read_program(text).sites
+    return site
+
+
+def orders(source: SourceMap) -> list[list[str]]:
+    """Constructions as class names with the line of their site."""
+    return [
+        [f"{source.sites[i].class_name}:{source.sites[i].span.line + 1}" for i in one]
+        for one in source.construction
+    ]
+
+
+VALID_IMPORTS = {
+    "module": "import keras\nkeras.layers.Dense(3)",
+    "module under another name": "import keras as k\nk.layers.Dense(3)",
+    "tensorflow": "import tensorflow as tf\ntf.keras.layers.Dense(3)",
+    "tensorflow without alias": "import tensorflow\ntensorflow.keras.layers.Dense(3)",
+    "submodule import": "import tensorflow.keras.layers as tl\ntl.Dense(3)",
+    "submodule binds its root": "import keras.layers\nkeras.layers.Dense(3)",
+    "from tensorflow": "from tensorflow import keras\nkeras.layers.Dense(3)",
+    "layers": "from tensorflow.keras import layers\nlayers.Dense(3)",
+    "class": "from keras.layers import Dense\nDense(3)",
+    "class under another name": "from keras.layers import Dense as D\nD(3)",
+    "old module": "from keras.layers.core import Dense\nDense(3)",
+    "python package": "from tensorflow.python.keras.layers import Dense\nDense(3)",
+    "source package": "from keras.src.layers.core.dense import Dense\nDense(3)",
+    "tf_keras": "import tf_keras as keras\nkeras.layers.Dense(3)",
+    "compat": "import tensorflow.compat.v1 as tf\ntf.keras.layers.Dense(3)",
+    "star": "from keras.layers import *\nDense(3)",
+    "star of tensorflow": "from tensorflow.keras.layers import *\nDense(3)",
+    "star of keras": "from keras import *\nlayers.Dense(3)",
+    "bound module": "import tensorflow as tf\nL = tf.keras.layers\nL.Dense(3)",
+    "bound class": "import keras\nDense = keras.layers.Dense\nDense(3)",
+    "bound twice": "import keras\nk = keras\nl = k.layers\nl.Dense(3)",
+    "inside a function": "def f():\n    from keras import layers\n    return layers.Dense(3)",
+    "tried": "try:\n    from a.layers import Dense\nexcept ImportError:\n    from keras.layers import Dense\nDense(3)",
+    "getattr": "import keras\ngetattr(keras.layers, 'Dense')(3)",
+}
+
+
+@pytest.mark.parametrize("text", VALID_IMPORTS.values(), ids=VALID_IMPORTS.keys())
+def test_import_forms(text: str) -> None:
+    site = only(text)
+    assert cut(text, site.span).endswith("(3)")
+    assert (site.qualified_name, site.class_name) == ("keras.layers.Dense", "Dense")
+    assert site.arguments == {"units": 3}
+
+
+INVALID = {
+    "no keras": "Dense(3)\nlayers = 3",
+    "another Dense": "import keras\nfrom torch.nn import Dense\nDense(3)",
+    "rebound": "from keras.layers import Dense\nDense = print\nDense(3)",
+    "shadowed by a parameter": "from keras.layers import Dense\ndef f(Dense):\n    Dense(3)",
+    "shadowed by a local": "from keras.layers import Dense\ndef f():\n    Dense = len\n    Dense(3)",
+    "in a string": "import keras\n'''keras.layers.Dense(3)'''",
+    "in a comment": "import keras\n# keras.layers.Dense(3)",
+    "not called": "import keras\nf = keras.layers.Dense",
+    "a spec": "import keras\nkeras.layers.InputSpec(ndim=2)",
+    "a function of layers": "import keras\nkeras.layers.deserialize({})",
+    "an optimizer": "import keras\nkeras.optimizers.Adam(1e-3)",
+    "a model": "import keras\nkeras.Sequential()\nkeras.Model()",
+    "a name imported under star": "from keras.layers import *\nSomething(3)",
+}
+
+
+@pytest.mark.parametrize("text", INVALID.values(), ids=INVALID.keys())
+def test_what_is_no_layer(text: str) -> None:
+    assert read_program(text).sites == ()
+
+
+K = "import keras\nfrom keras import layers\nfrom keras.layers import *\n"
+
+SPANS = {
+    "in a list": ("keras.Sequential([Dense(1), Dense(2)])", ["Dense(1)", "Dense(2)"]),
+    "added": ("m = keras.Sequential()\nm.add(layers.Dense(1))", ["layers.Dense(1)"]),
+    "called at once": ("x = Dense(2)(Dense(1)(y))", ["Dense(2)", "Dense(1)"]),
+    "several lines": ("x = layers.Dense(\n    1,  # units\n)(y)", ["layers.Dense(\n    1,  # units\n)"]),
+    "several on a line": ("a = Dense(1); b = '😀', Dense(2)", ["Dense(1)", "Dense(2)"]),
+    "parentheses": ("x = ((Dense)(1))", ["(Dense)(1)"]),
+    "continued": ("x = layers \\\n  . Dense (1)", ["layers \\\n  . Dense (1)"]),
+    "tabs": ("if y:\n\tx = Dense(1)", ["Dense(1)"]),
+    "wrapper": ("TimeDistributed(Dense(3))", ["TimeDistributed(Dense(3))", "Dense(3)"]),
+    "weightless": (
+        "Activation('relu')\nFlatten()\nInput((3,))",
+        ["Activation('relu')", "Flatten()", "Input((3,))"],
+    ),
+    "decorator": ("@Lambda\ndef f(x): return Dense(1)(x)", ["Dense(1)"]),
+    "default": ("def f(x=Dense(1)): pass", ["Dense(1)"]),
+    "lambda": ("f = lambda x: Dense(1)(x)", ["Dense(1)"]),
+    "comprehension": ("a = [Dense(i) for i in range(9)]", ["Dense(i)"]),
+    "dict": ("a = {'x': Dense(1), **{'y': Dense(2)}}", ["Dense(1)", "Dense(2)"]),
+    "conditional": ("a = Dense(1) if c else Dense(2)", ["Dense(1)", "Dense(2)"]),
+    "dead code": ("if False:\n    Dense(1)\ndef f():\n    return 1\n    Dense(2)", ["Dense(1)", "Dense(2)"]),
+    "in an f-string": ("print(f'{Dense(1)}')", ["Dense(1)"]),
+    "merging function": ("x = concatenate([a, b], axis=-1)", ["concatenate([a, b], axis=-1)"]),
+    "awaited and yielded": (
+        "async def f():\n    await Dense(1)\n    yield Dense(2)",
+        ["Dense(1)", "Dense(2)"],
+    ),
+    "match": (
+        "match x:\n    case 1:\n        Dense(1)\n    case _:\n        Dense(2)",
+        ["Dense(1)", "Dense(2)"],
+    ),
+    "with and try": (
+        "with a:\n    try:\n        Dense(1)\n    finally:\n        Dense(2)",
+        ["Dense(1)", "Dense(2)"],
+    ),
+    "subscripted": ("(Dense(1), 2)[0](y)", ["Dense(1)"]),
+    "walrus": ("if (d := Dense(1)):\n    d(x)", ["Dense(1)"]),
+    "class attribute": ("class A:\n    d = Dense(1)", ["Dense(1)"]),
+}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(("body", "expected"), SPANS.values(), ids=SPANS.keys())
+def test_spans(body: str, expected: list[str], newline: str) -> None:
+    text = (K + body).replace("\n", newline)
+    assert calls(text) == [call.replace("\n", newline) for call in expected]
+
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "Conv2D(32, (3, 3), padding='same')": {"filters": 32, "kernel_size": (3, 3), "padding": "same"},
+    "Conv2D(2 ** 5, [3, n])": {"filters": 32, "kernel_size": [3, Unknown("n")]},
+    "Dense(units=n + 1)": {"units": Unknown("n + 1")},
+    "Dense(4, keras.activations.relu)": {"units": 4, "activation": "relu"},
+    "Dropout(.5)": {"rate": 0.5},
+    "LSTM(4, return_sequences=True)": {"units": 4, "return_sequences": True},
+    "Rescaling(1.0 / 4)": {"scale": 0.25},
+    "Dense(-(-3))": {"units": 3},
+    "MaxPool2D(2)": {"pool_size": 2},
+    "Dense(10, kernel_initializer=keras.initializers.Zeros())": {
+        "units": 10,
+        "kernel_initializer": Unknown("keras.initializers.Zeros()"),
+    },
+}
+
+
+@pytest.mark.parametrize("call", ARGUMENTS)
+def test_arguments(call: str) -> None:
+    assert dict(only(K + call).arguments) == ARGUMENTS[call]
+
+
+def test_constants_of_the_module_are_literal_and_parameters_are_not() -> None:
+    text = K + "N = 4\ndef f(n=2):\n    return Dense(N), Dense(n)\nf(); f(5)"
+    first, second = read_program(text).sites
+    assert first.arguments == {"units": 4}
+    assert second.arguments == {"units": Unknown("n")}
+
+
+def test_arguments_that_others_may_add() -> None:
+    assert not only(K + "Dense(3, **options)").complete
+    assert not only(K + "Dense(*sizes)").complete
+    assert only(K + "Dense(3)").complete
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("'fc.1'", r"fc\.1"),
+        ("f'conv{i}_x'", "conv.+_x"),
+        ("'a' + 'b'", "ab"),
+        ("prefix + '_bn'", ".+_bn"),
+        ("'c%d' % i", "c.+"),
+        ("'c{}_{}'.format(i, j)", "c.+_.+"),
+        ("name", None),
+        ("None", None),
+    ],
+)
+def test_names(name: str, pattern: str | None) -> None:
+    assert only(f"{K}Dense(3, name={name})").name_pattern == pattern
+
+
+def test_where_a_site_is() -> None:
+    text = K + (
+        "class A:\n    def f(self):\n        for i in y:\n            Dense(1)\n        if y:\n            Dense(2)\n"
+        "        Dense(3)\nfor _ in range(2):\n    Dense(4)\nwhile y:\n    y and Dense(5)\n"
+        "if __name__ == '__main__':\n    Dense(6)\n[Dense(7) for _ in y]\ntry:\n    Dense(8)\nexcept E:\n    Dense(9)\n"
+    )
+    found = {s.arguments["units"]: (s.scope, s.repeats, s.conditional) for s in read_program(text).sites}
+    assert found == {
+        1: ("A.f", True, False),
+        2: ("A.f", False, True),
+        3: ("A.f", False, False),
+        4: ("", True, False),
+        5: ("", True, True),
+        6: ("", False, False),
+        7: ("", True, False),
+        8: ("", False, True),
+        9: ("", False, True),
+    }
+
+
+CONSTRUCTIONS = {
+    "list": ("m = keras.Sequential([Dense(1),\n Dense(2)])", [["Dense:4", "Dense:5"]]),
+    "unrolled": (
+        "m = keras.Sequential()\nfor i in range(2):\n  m.add(Dense(i))\n  m.add(ReLU())",
+        [["Dense:6", "ReLU:7"] * 2],
+    ),
+    "helper": (
+        "def f(x):\n  x = Dense(1)(x)\n  return ReLU()(x)\ni = Input((1,))\nm = keras.Model(i, f(f(i)))",
+        [["InputLayer:7", "Dense:5", "ReLU:6", "Dense:5", "ReLU:6"]],
+    ),
+    "wrapped layers are not the model's": (
+        "m = keras.Sequential([Bidirectional(LSTM(1)), TimeDistributed(Dense(1))])",
+        [["Bidirectional:4", "TimeDistributed:4"]],
+    ),
+    "construction order, not call order": (
+        "a = Dense(1)\nb = Flatten()\ni = Input((1,))\nm = keras.Model(i, a(b(i)))",
+        [["Dense:4", "Flatten:5", "InputLayer:6"]],
+    ),
+    "the last model of a loop": (
+        "for n in (1, 2):\n  m = keras.Sequential([Dense(n)])",
+        [["Dense:5"]],
+    ),
+    "two models": (
+        "a = keras.Sequential([Dense(1)])\nb = keras.Sequential([Flatten()])",
+        [["Dense:4"], ["Flatten:5"]],
+    ),
+    "popped": (
+        "m = keras.Sequential([Dense(1), Dense(2)])\nm.pop()\nm.add(Flatten())",
+        [["Dense:4", "Flatten:6"]],
+    ),
+    "class": (
+        "class B(Layer):\n  def __init__(s):\n    s.d = Dense(1)\n  def build(s, x):\n    s.e = [Dense(2)] + [ReLU()]",
+        [["Dense:6", "Dense:8", "ReLU:8"]],
+    ),
+    "layers without a model": ("x = Dense(1)(y)\nz = Flatten()(x)", [["Dense:4", "Flatten:5"]]),
+    "condition that is known": (
+        "def f(x, deep):\n  if deep:\n    x = Dense(1)(x)\n  return Flatten()(x)\n"
+        "i = Input((1,))\nm = keras.Model(i, f(i, False))",
+        [["InputLayer:8", "Flatten:7"]],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), CONSTRUCTIONS.values(), ids=CONSTRUCTIONS.keys())
+def test_construction_order(body: str, expected: list[list[str]]) -> None:
+    assert orders(read_program(K + body)) == expected
+
+
+def test_classes_of_the_program_and_nested_models() -> None:
+    text = K + (
+        "class Block(Layer):\n  def __init__(self, width, **kw):\n    super().__init__(**kw)\n"
+        "    self.net = keras.Sequential([Dense(width)])\nclass Net(keras.Model):\n  def __init__(self):\n"
+        "    super().__init__()\n    self.b = Block(4, name='b')\nnet = Net()"
+    )
+    source = read_program(text)
+    found = {site.qualified_name: site for site in source.sites}
+    assert found.keys() == {".Block", "keras.Sequential", "keras.layers.Dense"}
+    assert found[".Block"].arguments == {"width": 4, "name": "b"}
+    assert found["keras.layers.Dense"].scope == "Block.__init__"
+    inside = {one.label: [source.sites[maker].class_name for maker in one.makers] for one in source.outlines}
+    assert inside["Net"] == []
+    assert inside["Block"] == ["Sequential"] or inside["Block"] == ["Block"]
+    assert {one.kind for one in source.outlines} == {"class", "sequential"}
+
+
+def test_unknown_loops_and_branches_are_marked() -> None:
+    text = (
+        K
+        + "m = keras.Sequential()\nfor n in sizes:\n  m.add(Dense(n))\n  if n:\n    m.add(ReLU())\nm.add(Flatten())"
+    )
+    (one,) = read_program(text).outlines
+    assert one.loops == ((0, 2),)
+    assert [step.optional for step in one.steps] == [False, True, False]
+
+
+def test_groups() -> None:
+    text = (
+        K
+        + "a = keras.Sequential([Dense(1)])\ndef make():\n  m = keras.Sequential([Dense(2)])\n  return m\nDense(3)"
+    )
+    assert [site.group for site in read_program(text).sites] == ["a", "make", ""]
+
+
+@pytest.mark.parametrize(
+    ("call", "ignored"),
+    [
+        ("Dense(3)  # guider: ignore", True),
+        ("Dense(  #guider:ignore\n  3)", True),
+        ("Dense(\n  3\n)  # noqa # guider: ignore", True),
+        ("Dense(3)  # guider: ignored", False),
+        ("'# guider: ignore'; Dense(3)", False),
+        ("# guider: ignore\nDense(3)", False),
+    ],
+)
+def test_ignore_comments(call: str, ignored: bool) -> None:
+    assert only(K + call).ignored is ignored
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("m = keras.Sequential()\nm.save('m.keras')", [("model", "m.keras")]),
+        ("OUT = 'm.h5'\nkeras.models.save_model(m, OUT)", [("model", "m.h5")]),
+        (
+            "keras.callbacks.ModelCheckpoint(filepath='best.keras', save_best_only=True)",
+            [("model", "best.keras")],
+        ),
+        ("keras.callbacks.ModelCheckpoint('w.h5', save_weights_only=True)", []),
+        ("keras.callbacks.ModelCheckpoint('m-{epoch}.keras')", []),
+        ("from pathlib import Path\nD = Path('out')\nm.save(D / 'm.keras')", [("model", "out/m.keras")]),
+        (
+            "from pathlib import Path\nm.save(Path(__file__).resolve().parent / 'm.keras')",
+            [("model", "m.keras")],
+        ),
+        (
+            "import os\nm.save(os.path.join(os.path.dirname(__file__), 'a', 'm.keras'))",
+            [("model", "a/m.keras")],
+        ),
+        ("NAME = 'run'\nm.save(f'{NAME}_1.keras')", [("model", "run_1.keras")]),
+        ("def train(path='m.keras'):\n    m.save(path)\ntrain()", [("model", "m.keras")]),
+        ("import numpy as np\nnp.savez('t', x_test=1)", [("tests", "t.npz")]),
+        ("import numpy as np\nnp.savez_compressed('t.npz', x=1)", [("tests", "t.npz")]),
+        (
+            "import numpy as np\nnp.save('x.npy', a)\nnp.save('y.npy', b)",
+            [("tests", "x.npy"), ("tests", "y.npy")],
+        ),
+        ("m.save(path)", []),
+        ("m.save('figure.png')", []),
+    ],
+)
+def test_files_written(body: str, expected: list[tuple[str, str]]) -> None:
+    text = K + body
+    artifacts = read_program(text).artifacts
+    assert [(artifact.kind, artifact.path) for artifact in artifacts] == expected
+    assert all("save" in cut(text, a.span) or "Checkpoint" in cut(text, a.span) for a in artifacts)
+
+
+def test_syntax_errors_name_their_line() -> None:
+    with pytest.raises(InputError, match=r"^Line 3 is not Python") as caught:
+        read_program("import keras\nx = 1\nx = (\n")
+    assert caught.value.code == "program-syntax"
+
+
+def test_text_without_keras_is_not_parsed() -> None:
+    assert read_program("x = (") == SourceMap((), ())
+
+
+ODD = [
+    "",
+    "import keras",
+    "import keras\nx = " + "1 + " * 1500 + "1",
+    "import keras\nx = " + "f(" * 60 + ")" * 60,
+    "import keras\ndef f(x):\n  return f(f(x))\nf(f)\ndef g(): h()\ndef h(): g()\ng()",
+    "import keras\nclass A(A): pass\nclass B(keras.layers.Layer):\n  def __init__(s): s.b = B()\nB()",
+    "import keras\na = []\na.append(a)\nkeras.Sequential(a)\nb = {}\nb['x'] = b\nkeras.Model(b, b)",
+    "import keras\n*a, b = 1, 2\na, *b, c = d\n(a, [b, c]) = 1\nfor a.b, c[0] in d: pass",
+    "import keras\nx = 9 ** 9 ** 9\ny = 'a' * 10 ** 9\nz = [0] * 10 ** 9\nw = 1 << 10 ** 9\nv = range(10 ** 12)",
+    "import keras\nfor i in range(500):\n for j in range(500):\n  for k in range(500):\n   keras.layers.Dense(i)",
+    "import keras\nkeras.layers.Dense(*a, *b, **c, **d)\nkeras.layers.Dense(units=1, *a)",
+    "import keras\nx = [][0]\ny = {}['a']\nz = 1 / 0\nw = 'x' + 1\nv = '%d' % 'a'\nu = '{' .format()",
+    "import keras\nlambda *a, b=1, **k: (yield)\nglobal q\nnonlocal_ = 1\ndel q\nassert q, q\nraise q from q",
+    "import keras\nsuper().x\nsuper().__init__()\nclass A:\n x = super()\n @property\n def p(s): return s.p\nA().p",
+    "import keras\nfrom . import a\nfrom ..b import *\nfrom .. import c as d\nimport e.f, g.h as i\ni.layers.Dense(3)",
+    "import keras\nm = keras.Sequential()\nm.add(m)\nm.add(keras.Model(m, m))\nn = keras.Model(m.output, m.layers)",
+    "import keras\nprint(f'{x!r:{y}}' f'{{', rb'\\x00')\nkeras.layers.Dense(name=b'x')",
+    "import keras\nclass A(keras.Model):\n def __init__(self): self.a = self; self.b = [self]\nA()",
+]
+
+
+@pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
+def test_odd_programs_are_read(text: str) -> None:
+    assert isinstance(read_program(text), SourceMap)
+
+
+def test_every_prefix_of_a_program_is_read_or_refused() -> None:
+    text = (
+        K + "m = keras.Sequential([\n  Dense(1, name=f'a{1}'),\n])\n"
+        "for i in range(2):\n  m.add(Dense(i))\nm.save('m.keras')\n"
+    )
+    refused = set()
+    for end in range(len(text)):
+        try:
+            read_program(text[:end])
+        except InputError as error:
+            refused.add(error.code)
+    assert refused == {"program-syntax"}
+
+
+def test_a_long_program() -> None:
+    blocks = "".join(
+        f"def make_{i}(x):\n    # block {i}\n    for _ in range(2):\n"
+        f"        x = Dense({i}, name='d{i}')(x)\n    return x\n\n\n"
+        "values = [1, 2, 3]\nprint(values)\n\n"
+        for i in range(1000)
+    )
+    text = K + blocks
+    assert text.count("\n") > 9_900
+    sites = read_program(text).sites
+    assert [site.arguments["units"] for site in sites] == list(range(1000))
+    assert [cut(text, site.span) for site in sites[::99]] == [
+        f"Dense({i}, name='d{i}')" for i in range(0, 1000, 99)
+    ]
