@@ -254,11 +254,11 @@ class Runs:
 
     def _settle(self, document: Document) -> None:
         """Back to what is shown, after a run that changed nothing."""
-        self._client.show_status(document, self._server.status_of(document))
+        self._server.show_status(document, self._server.status_of(document))
         self._server.refresh(document)
 
     def _status(self, document: Document, state: str, text: str, detail: str = "") -> None:
-        self._client.show_status(document, Status(state, text, detail))
+        self._server.show_status(document, Status(state, text, detail))
 
 
 NO_TARGET = frozenset({"target-missing", "target-ambiguous", "model-missing", "test-data-missing"})

@@ -90,6 +90,10 @@ class GuiderServer(LanguageServer):
             return next(iter(self.documents.values())) if len(self.documents) == 1 else None
         return self.documents.get(uri)
 
+    def is_open(self, document: Document) -> bool:
+        """Whether this is the document that its URI stands for now; work may outlive it."""
+        return self.documents.get(document.uri) is document
+
     def project_of(self, document: Document) -> Project | None:
         """The project of a document; ``None`` where it is not a file."""
         from guider_ls.project.targets import project_root
@@ -151,7 +155,7 @@ class GuiderServer(LanguageServer):
                 document.realign(mapping, result)
                 break
         self.refresh(document)
-        self.client.show_status(document, self.status_of(document))
+        self.show_status(document, self.status_of(document))
 
     async def _align(self, document: Document, source: SourceMap, result: Result | None) -> None:
         while True:
@@ -169,10 +173,16 @@ class GuiderServer(LanguageServer):
 
     # What the client sees
 
+    def show_status(self, document: Document, status: Status) -> None:
+        """Tell the client's status item, unless the document was closed meanwhile."""
+        if self.is_open(document):
+            self.client.show_status(document, status)
+
     def refresh(self, document: Document) -> None:
-        """Bring lenses and diagnostics of a document up to date."""
-        diagnostics.publish(self, document)
-        lenses.refresh(self, document)
+        """Bring lenses and diagnostics of a document up to date, unless it was closed meanwhile."""
+        if self.is_open(document):
+            diagnostics.publish(self, document)
+            lenses.refresh(self, document)
 
     def status_of(self, document: Document) -> Status:
         """The status of a document while nothing runs for it."""
