@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from guider_engine.wire import LayerPath, LayerScore, ModelLayer
 from guider_ls.errors import HELP
-from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, layers_of, number, older, siblings
+from guider_ls.present.phrases import (
+    FORMULA_NAMES,
+    counted,
+    layer_name,
+    layers_of,
+    number,
+    older,
+    siblings,
+    tells_apart,
+)
 from guider_ls.present.report import Report
 from guider_ls.project.settings import Settings, Severity
 from guider_ls.source.sites import LayerSite, Span
@@ -86,6 +95,8 @@ def _finding(
         place += f' inside "{report.layer(layer.path[:-1])[0].name}"'
     basis = f"{FORMULA_NAMES[localization.inputs.formula]}, {tests.failed} of {counted(tests.total, 'test')} failed"
     sentences = [f"{layer_name(layer)} {place} in suspiciousness: {number(score.suspiciousness)} ({basis})"]
+    if not tells_apart(localization, score):
+        sentences.append("Its neurons are as active on passing as on failing tests")
     built = report.mapping.of_site(site)
     if len(built) > 1:
         sentences.append(f"This line constructs {len(built)} layers of the model")

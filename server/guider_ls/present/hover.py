@@ -20,6 +20,7 @@ from guider_ls.present.phrases import (
     older,
     rank,
     siblings,
+    tells_apart,
     unmatched,
 )
 from guider_ls.present.report import Report
@@ -71,10 +72,12 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
     yield f"**GUIDER** · {_headline(report, layer, score)}"
     yield _tests(localization)
     if score.rank is not None:
-        active = f"{neurons(score)} are active on a larger share of the failing than of the passing tests."
+        active = f"{neurons(score)} are active on more than half of the failing tests."
         yield f"{active} {_conditions(score)}".strip()
         if score.top:
             yield _table(score.top[:_NEURONS])
+        if score.rank == 1:
+            yield from _caveats(localization, layer, score)
     elif _conditions(score):
         yield _conditions(score)
     if len(layers) > 1:
@@ -90,6 +93,19 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
     yield f"Mapped to this line by: {escaped(match.reason)}"
     if stale:
         yield f"⚠ The {escaped(stale)}: train it again to rank the program as it is now."
+
+
+def _caveats(localization: Localization, layer: ModelLayer, score: LayerScore) -> Iterator[str]:
+    """What puts a first rank in proportion."""
+    if not tells_apart(localization, score):
+        yield (
+            "These neurons are active on no larger share of the failing than of the passing tests: the rank comes "
+            "from neurons that are active on most tests, whether they pass or fail."
+        )
+    if layer.path == localization.model.layers[-1].path and not score.tied:
+        yield (
+            "The output layer comes first for most models, wherever their fault is: look at the next ranks, too."
+        )
 
 
 def _headline(report: Report, layer: ModelLayer, score: LayerScore) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from guider_engine.wire import LayerPath, LayerScore, ModelLayer
+from guider_engine.wire import LayerPath, LayerScore, Localization, ModelLayer
 from guider_ls.mapping.mapping import Difference, Mapping, Match
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite
@@ -58,10 +58,18 @@ def layer_name(layer: ModelLayer) -> str:
 
 
 def neurons(score: LayerScore) -> str:
-    """``41 of 64 neurons``: those active on a larger share of the failing than of the passing tests."""
+    """``41 of 64 neurons``: those active on more than half of the failing tests."""
     return (
         f"{score.suspicious} of {score.sampled}{' sampled' if score.sampled != score.neurons else ''} neurons"
     )
+
+
+def tells_apart(localization: Localization, score: LayerScore) -> bool:
+    """Whether one of the top neurons is active on a larger share of the failing than of the passing tests."""
+    tests = localization.tests
+    if not score.top or tests.passed == 0:
+        return True
+    return any(neuron.a_ef * tests.passed > neuron.a_ep * tests.failed for neuron in score.top)
 
 
 def older(differences: Sequence[Difference]) -> str:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
-from tests.unit.analysis.results import layer, localization, score
+from tests.unit.analysis.results import layer, localization, neuron, score
 from tests.unit.present.reports import layers, ranked, report, scores, site
 
 from guider_ls.mapping.mapping import Difference, Match
@@ -54,6 +56,13 @@ def test_what_it_says() -> None:
         "Suspicion, not proof."
     )
     assert (found.severity, found.layer, found.related) == ("warning", (1,), ())
+
+
+def test_neurons_that_are_always_active_are_said_to_be() -> None:
+    always = dataclasses.replace(neuron(0), a_ef=23, a_ep=77, a_nf=0, a_np=0)
+    found = localization(layers(1), (score((0,), 0.5, 1, top=(always,)),))
+    (finding,) = findings(report(found, (Match(site(0), (0,), ""),)), Settings())
+    assert "as active on passing as on failing tests" in finding.message
 
 
 def test_a_model_older_than_the_line() -> None:

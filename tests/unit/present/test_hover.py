@@ -5,7 +5,7 @@ import dataclasses
 from tests.unit.analysis.results import layer, localization, neuron, score
 from tests.unit.present.reports import layers, ranked, report, scores, site
 
-from guider_engine.wire import FailingTest, Inputs, Notice
+from guider_engine.wire import FailingTest, Inputs, NeuronScore, Notice
 from guider_ls.mapping.mapping import Difference, Match, UnmatchedSite
 from guider_ls.present.hover import ranked_hover, static_hover
 from guider_ls.present.phrases import escaped
@@ -35,7 +35,7 @@ def test_everything_that_is_known() -> None:
     for said in (
         "Dense **layer\\_0**: \\#1 of 2, suspiciousness 0.82",
         "Ochiai, mean × \\(1 − Gini\\), weighted by confidence · 100 tests: 77 passed, 23 failed",
-        "41 of 64 neurons are active on a larger share of the failing than of the passing tests",
+        "41 of 64 neurons are active on more than half of the failing tests.",
         "Neurons 3 dead.",
         "| 0 | 0.90 | 20 | 7 | 3 | 70 | 0.25 | 0.75 | dead |",
         "12 expected 3, got 5 (confidence 0.98)",
@@ -45,6 +45,20 @@ def test_everything_that_is_known() -> None:
     ):
         assert said in text
     assert text.count("\n| ") == 11, "a head and ten rows"
+
+
+def test_a_first_rank_is_put_in_proportion() -> None:
+    always = dataclasses.replace(neuron(0), a_ef=23, a_ep=77, a_nf=0, a_np=0)
+    telling, said = neuron(1), ("no larger share", "output layer")
+
+    def text(rank: int, *top: NeuronScore) -> list[bool]:
+        found = localization(layers(1), (score((0,), 0.5, rank, top=top),))
+        shown = ranked_hover(report(found, (Match(site(0), (0,), ""),)), site(0))
+        return [part in shown for part in said]
+
+    assert text(1, always) == [True, True]
+    assert text(1, always, telling) == [False, True]
+    assert text(2, always) == [False, False]
 
 
 def test_a_line_newer_than_the_model() -> None:
