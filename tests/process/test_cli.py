@@ -47,7 +47,7 @@ def guider(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complet
     return subprocess.run(
         [command(), *arguments],
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONUTF8": "1", **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=DEADLINE,

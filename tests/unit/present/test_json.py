@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from guider_engine.wire import LayerScore, Localization
@@ -95,6 +96,7 @@ def test_numbers_are_finite(changed: Callable[..., Report], ranking: Report, num
     assert strict(body)["timings"] == {"model": None}
 
 
+@hypothesis_settings(deadline=None)
 @given(st.recursive(st.floats() | st.binary() | st.complex_numbers() | st.none(), st.lists))
 def test_anything_becomes_json(value: Any) -> None:
     json.dumps(plain({"key": value, 3: (value,)}), allow_nan=False)

@@ -4,6 +4,7 @@ from typing import Any
 import attrs
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from guider_ls.project.settings import (
@@ -107,6 +108,7 @@ def test_an_unknown_key_is_a_problem_with_a_hint(key: str, hint: str) -> None:
     assert hint in problem.message
 
 
+@hypothesis_settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([camel(f.name) for f in attrs.fields(Settings)]) | st.text(max_size=8),
