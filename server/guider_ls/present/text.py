@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from guider_engine.wire import LayerScore, ModelLayer, NeuronScore
 from guider_ls.mapping.mapping import Match
-from guider_ls.present.phrases import AGGREGATION_NAMES, FORMULA_NAMES, counted, number, older, rank, siblings
+from guider_ls.present.phrases import (
+    AGGREGATION_NAMES,
+    FORMULA_NAMES,
+    counted,
+    number,
+    older,
+    rank,
+    siblings,
+    tells_apart,
+)
 from guider_ls.present.report import Report
 from guider_ls.present.terminal import Terminal
 
@@ -153,7 +162,7 @@ class _Page:
         )
         first = [(layer, score) for layer, score in self.ranked() if score.rank == 1]
         for layer, score in first:
-            if score.top and not any(map(self.tells_apart, score.top)):
+            if not tells_apart(self.localization, score):
                 yield from self.terminal.wrapped(
                     f"The most suspicious neurons of {_name(layer)} are active on no larger share of the failing "
                     "than of the passing tests: its rank comes from neurons that are active on most tests, whether "
@@ -164,11 +173,6 @@ class _Page:
                 "The output layer comes first for most models, wherever their fault is: look at the next ranks, "
                 "too."
             )
-
-    def tells_apart(self, neuron: NeuronScore) -> bool:
-        """Whether a neuron is active on a larger share of the failing than of the passing tests."""
-        tests = self.localization.tests
-        return tests.passed == 0 or neuron.a_ef * tests.passed > neuron.a_ep * tests.failed
 
     def ranked(self) -> list[tuple[ModelLayer, LayerScore]]:
         """The layers of the model itself, the most suspicious first, tied ones in model order."""
