@@ -69,7 +69,7 @@ class _Page:
         names = [_name(layer) for layer, _ in ranked]
         room = min(max(map(len, names), default=0), 40)
         yield self.terminal.style(
-            "bold", f"{'rank':>5}  {'score':>6}  {'layer':<{room}}  {'suspicious neurons':<20}  line"
+            "bold", f"{'rank':>5}  {'score':>6}  {'layer':<{room}}  {'active when failing':<20}  line"
         )
         for (layer, score), name in zip(ranked, names, strict=True):
             place = f"{score.rank}{'=' if score.tied else ''}"
