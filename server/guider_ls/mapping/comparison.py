@@ -24,7 +24,25 @@ _INCOMPARABLE = re.compile(
 
 _RENAMED = {"LeakyReLU": {"alpha": "negative_slope"}, "MultiHeadAttention": {"head_size": "key_dim"}}
 
-_LINEAR = re.compile(r"Dense|(Separable|Depthwise)?Conv[123]D(Transpose)?")
+_DEFAULTS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
+    (re.compile(r"Dense|EinsumDense|(Separable|Depthwise)?Conv[123]D(Transpose)?"), {"activation": "linear"}),
+    (
+        re.compile(r"Dense|(Separable|Depthwise)?Conv[123]D(Transpose)?|LSTM|GRU|SimpleRNN"),
+        {"use_bias": True},
+    ),
+    (
+        re.compile(r"(Separable|Depthwise)?Conv[123]D(Transpose)?"),
+        {"padding": "valid", "strides": 1, "dilation_rate": 1},
+    ),
+    (re.compile(r"(Max|Average)Pooling[123]D"), {"padding": "valid"}),
+    (re.compile(r"(Max|Average)Pooling[23]D"), {"pool_size": 2}),
+    (
+        re.compile(r"LSTM|GRU|SimpleRNN"),
+        {"activation": "tanh", "return_sequences": False, "go_backwards": False},
+    ),
+    (re.compile(r"ReLU"), {"max_value": None, "threshold": 0}),
+)
+"""By class: what Keras takes for arguments that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +109,25 @@ def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
             agreeing += 1
         elif verdict is False:
             differences.append(Difference(argument, show(given), show(trained)))
-    trained = layer.config.get("activation")
-    if _is_linear(site) and isinstance(trained, str) and not _agree("activation", None, trained):
-        differences.append(Difference("activation", "linear", trained))
+    for argument, usual in _defaults(site).items():
+        trained = layer.config.get(argument, usual)
+        if _agree(argument, usual, trained) is False or (usual is None) != (trained is None):
+            differences.append(Difference(argument, f"{show(usual)} (default)", show(trained)))
     return Comparison(agreeing, tuple(differences), unknown)
 
 
-def _is_linear(site: LayerSite) -> bool:
-    """Whether a site leaves out the activation where Keras then takes none."""
-    return (
-        site.complete
-        and "activation" not in site.arguments
-        and site.qualified_name.startswith("keras.layers.")
-        and _LINEAR.fullmatch(site.class_name) is not None
-    )
+def _defaults(site: LayerSite) -> dict[str, Any]:
+    """Values that Keras takes for what a site leaves out, where they tell layers apart."""
+    if not site.complete or not site.qualified_name.startswith("keras.layers."):
+        return {}
+    given = _arguments(site)
+    return {
+        argument: value
+        for pattern, defaults in _DEFAULTS
+        if pattern.fullmatch(site.class_name)
+        for argument, value in defaults.items()
+        if argument not in given
+    }
 
 
 def contradicted(site: LayerSite, layers: Sequence[ModelLayer]) -> frozenset[str]:
@@ -113,8 +136,8 @@ def contradicted(site: LayerSite, layers: Sequence[ModelLayer]) -> frozenset[str
     for argument, given in _arguments(site).items():
         if not isinstance(given, Unknown):
             values[argument] = {repr(_config(layer.config, argument)) for layer in layers}
-    if _is_linear(site):
-        values["activation"] = {repr(layer.config.get("activation")) for layer in layers}
+    for argument in _defaults(site):
+        values[argument] = {repr(layer.config.get(argument)) for layer in layers}
     differing = {difference.argument for layer in layers for difference in compare(site, layer).differences}
     return frozenset(argument for argument in differing if len(values.get(argument, ())) > 1)
 
@@ -153,7 +176,7 @@ def _config(config: Mapping[str, Any], argument: str) -> Any:
 def _agree(argument: str, given: Any, trained: Any) -> bool | None:
     """Whether two values are the same to Keras; ``None`` where that cannot be said."""
     if argument == "activation":
-        given = "linear" if given is None else given
+        given = given or "linear"
         if not isinstance(given, str) or not isinstance(trained, str):
             return None
         return _plain_name(given) == _plain_name(trained)

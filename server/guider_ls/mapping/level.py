@@ -19,8 +19,6 @@ from guider_ls.source.sites import LayerSite, Outline, Step
 
 _CLASS = 128
 _ARGUMENTS = 128
-_UNSAID = 96
-"""For arguments that the text does not say: a little less than for literal ones that agree."""
 _NAME = 256
 _RENAMED = 96
 _SPREAD = 100
@@ -138,25 +136,31 @@ class _Level:
         """Pair layers that the program named, whatever their order; the steps that may have made them."""
         matched: set[int] = set()
         for layer in layers:
-            possible = {
-                step: worth for step in steps if (worth := self._worth_by_name(step, layer)) is not None
-            }
-            best = max(possible.values(), default=0)
-            chosen = frozenset(step for step, worth in possible.items() if worth == best)
-            self.result.score += best if chosen else -SKIPPED_LAYER
+            possible = [step for step in steps if self._may_name(step, layer)]
+            strength = {step: self._strength(step, layer) for step in possible}
+            best = max(strength.values(), default=(0, 0))
+            chosen = frozenset(step for step in possible if strength[step] == best)
+            worth = max((self.worth(self.outline.steps[step], layer) or 0 for step in chosen), default=0)
+            self.result.score += worth if chosen else -SKIPPED_LAYER
             self.result.steps[layer] = chosen
             matched |= {step for step in chosen if not self.outline.steps[step].spread}
         return matched
 
-    def _worth_by_name(self, index: int, layer: int) -> int | None:
-        """Worth of a pair without the support of order: the name has to speak for it, or every argument."""
+    def _may_name(self, index: int, layer: int) -> bool:
+        """Whether a step may have named a layer: the name has to speak for it, or every argument."""
         step = self.outline.steps[index]
-        if step.name_pattern is None:
-            return None
-        unsupported = step.name_pattern == ".*" and not step.spread
-        if unsupported and compare(self.sites[step.site], self.layers[layer]).differences:
-            return None
-        return self.worth(step, layer)
+        if step.name_pattern is None or self.worth(step, layer) is None:
+            return False
+        supported = step.name_pattern != ".*" or step.spread
+        return supported or not compare(self.sites[step.site], self.layers[layer]).differences
+
+    def _strength(self, index: int, layer: int) -> tuple[int, int]:
+        """How well a step explains a layer that the program named: by its name, then by differing arguments."""
+        step = self.outline.steps[index]
+        if step.spread:
+            return 0, -1000
+        differences = compare(self.sites[step.site], self.layers[layer]).differences
+        return int(step.name_pattern != ".*"), -len(differences)
 
 
 def _worth(site: LayerSite, step: Step, layer: ModelLayer) -> int | None:
@@ -178,11 +182,8 @@ def _worth(site: LayerSite, step: Step, layer: ModelLayer) -> int | None:
             worth -= _RENAMED
     comparison = compare(site, layer)
     compared = comparison.agreeing + len(comparison.differences)
-    if compared:
-        worth += _ARGUMENTS * comparison.agreeing // compared
-        worth -= 2 * min(comparison.unknown, 4) if not comparison.differences else 0
-    else:
-        worth += _UNSAID if comparison.unknown or not site.complete else _ARGUMENTS
+    # Arguments that the text does not say count as agreeing: they may.
+    worth += _ARGUMENTS * comparison.agreeing // compared if compared else _ARGUMENTS
     return worth
 
 

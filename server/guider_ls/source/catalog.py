@@ -44,8 +44,8 @@ def canonical(name: str) -> str:
     last = rest[-1]
     if last == "Layer" and rest[0] in {"layers", "engine", "Layer"}:
         return "keras.layers.Layer"
-    if last in {"Model", "Sequential"} and rest[0] in {"models", "engine", last}:
-        return f"keras.{last}"
+    if last in {"Model", "Sequential", "Functional"} and rest[0] in {"models", "engine", last}:
+        return "keras.Sequential" if last == "Sequential" else "keras.Model"
     if last == "Input" and rest[0] in {"layers", "engine", "Input"}:
         return "keras.layers.Input"
     if rest[0] == "layers" and len(rest) > 1 and (last[:1].isupper() or last in MERGES):
