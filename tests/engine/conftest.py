@@ -13,8 +13,6 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow", reason="the engine's tests need TensorFlow")
-
 from guider_engine.session import Session
 from guider_engine.wire import Inputs, Localization
 
