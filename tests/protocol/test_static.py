@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +142,15 @@ async def test_positions_are_those_of_the_client(
     assert await client.hover(uri, 3, start) is not None
     assert await client.hover(uri, 3, start - 1) is None
     assert await client.hover(uri, 3, end + 1) is None
+
+
+async def test_a_program_in_another_encoding(client: Editor, folder: Path) -> None:
+    manual(client)
+    await client.initialize(folder)
+    program = "# -*- coding: latin-1 -*-\nfrom keras.layers import Dense\nx = ('é', Dense(3))\n"
+    (folder / "train.py").write_bytes(program.encode("latin-1"))
+    uri = client.open(folder / "train.py", program)
+    assert await lines(client, uri) == [2]
 
 
 async def test_a_client_that_can_do_nothing_gets_lenses_and_no_requests(client: Editor, folder: Path) -> None:
@@ -358,6 +369,41 @@ async def test_it_goes_when_it_is_told_to(client: Editor, folder: Path) -> None:
     client.open(folder / "train.py", PROGRAM)
     assert await client.stop() == 0
     assert b"Traceback" not in client.stderr
+
+
+async def test_it_says_when_it_is_sent_away_without_a_goodbye(client: Editor, folder: Path) -> None:
+    await client.initialize(folder)
+    client.notify("exit")
+    assert await client.process.wait() == 1
+
+
+async def test_it_serves_on_a_port(client: Editor, cache: Path) -> None:
+    code = "from guider_ls.lsp.server import run_tcp; run_tcp('127.0.0.1', 0)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        code,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "GUIDER_CACHE": str(cache)},
+    )
+    try:
+        assert process.stderr is not None
+        port = int((await process.stderr.readline()).split()[-1])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for message, answer in (
+            (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}', b'"guider-ls"'),
+            (b'{"jsonrpc":"2.0","id":2,"method":"shutdown"}', b'"id": 2'),
+            (b'{"jsonrpc":"2.0","method":"exit"}', b""),
+        ):
+            writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(message), message))
+            if answer:
+                await reader.readuntil(answer)
+        writer.close()
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_it_goes_with_its_editor(client: Editor, folder: Path) -> None:

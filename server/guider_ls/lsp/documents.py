@@ -36,6 +36,8 @@ class Result:
     """Seconds since the epoch."""
     fingerprint: Fingerprint
     generation: int
+    origin: str = ""
+    """How model, test set and interpreter were found, for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from guider_ls.lsp.positions import Lines
 from guider_ls.source.sites import Span
 
 _BLOCK = 4096
-_COMPARED = 4000
+_COMPARED = 1000
 """Lines in which single edits are still told apart; comparing takes time that grows with their square."""
 
 _TELLING = 4

@@ -59,6 +59,8 @@ class Runs:
         self._failures: dict[str, Failure] = {}
         self._declined: set[str] = set()
         """Programs whose run the user is cancelling."""
+        self._asked: set[str] = set()
+        """Programs that the user asked for, until a run for them starts, be it of a newer wish."""
 
     async def restore(self, document: Document, project: Project) -> None:
         """Show the stored result of a document, if it is one of the inputs as they are now."""
@@ -73,7 +75,7 @@ class Runs:
         except GuiderError:
             return
         if stored.fingerprint.same(plan.fingerprint) and document.result is None:
-            result = Result(stored.localization, stored.finished, plan.fingerprint, generation=0)
+            result = Result(stored.localization, stored.finished, plan.fingerprint, 0, plan.target.source)
             await self._server.show(document, result)
 
     async def request(self, document: Document, project: Project, reason: Reason) -> None:
@@ -99,27 +101,29 @@ class Runs:
             return
         if explicit:
             self._client.forget(str(project.root))
-        project.scheduler.submit(
-            document.key, lambda generation: self._run(document.uri, project, explicit, generation)
-        )
+            self._asked.add(document.key)
+        project.scheduler.submit(document.key, partial(self._run, document.uri, project))
 
     def cancel(self, document: Document | None = None) -> bool:
         """Cancel the runs of a document, or all, as the user wants; return whether there were any."""
         cancelled = False
         for project in self._server.projects.values():
             running = project.scheduler.running
-            if project.scheduler.cancel(document.key if document is not None else None):
+            key = document.key if document is not None else None
+            if project.scheduler.cancel(key):
                 cancelled = True
-                if running is not None:
+                if running is not None and key in (None, running):
                     self._declined.add(running)
         return cancelled
 
     # One run
 
-    async def _run(self, uri: str, project: Project, explicit: bool, generation: int) -> None:
+    async def _run(self, uri: str, project: Project, generation: int) -> None:
         document = self._server.documents.get(uri)
         if document is None:
             return
+        explicit = document.key in self._asked
+        self._asked.discard(document.key)
         try:
             await self._localize(document, project, explicit, generation)
         except asyncio.CancelledError:
@@ -136,7 +140,7 @@ class Runs:
             raise
 
     async def _localize(self, document: Document, project: Project, explicit: bool, generation: int) -> None:
-        await document.read_once.wait()
+        await self._server.until_read(document)
         if document.source is None:
             raise InputError("program-syntax", document.problem or "The program cannot be read.")
         if not explicit and not document.source.sites:
@@ -195,7 +199,8 @@ class Runs:
                     if last or not error.code.startswith("model") or not is_fresh(plan.target.model, _FRESH):
                         raise
                     await asyncio.sleep(_RETRY_AFTER)
-        return Result(report.localization, report.finished, plan.fingerprint, generation)
+        origin = f"{plan.target.source}; interpreter: {interpreter.source}"
+        return Result(report.localization, report.finished, plan.fingerprint, generation, origin)
 
     async def _publish(self, document: Document, project: Project, plan: Plan, result: Result) -> None:
         """Show and store a result, unless files or settings changed while it was computed."""

@@ -63,6 +63,7 @@ class GuiderServer(LanguageServer):
         self.client = Client(self)
         self.documents: dict[str, Document] = {}
         self.projects: dict[Path, Project] = {}
+        self._roots: dict[Path, Path] = {}
         self.store = Store(self.cache / "results")
         self.fingerprints = Fingerprints()
         self.runs = Runs(self)
@@ -100,10 +101,16 @@ class GuiderServer(LanguageServer):
 
         if document.path is None:
             return None
-        root = project_root(document.path)
+        root = self._roots.get(document.path)
+        if root is None:
+            root = self._roots[document.path] = project_root(document.path)
         if root not in self.projects:
             self.projects[root] = Project(root, self.client, self.report_background_error)
         return self.projects[root]
+
+    def forget_roots(self) -> None:
+        """Folders may have become the root of a project, or ceased to be."""
+        self._roots.clear()
 
     def documents_of(self, project: Project) -> list[Document]:
         """The open documents of a project."""
@@ -134,6 +141,12 @@ class GuiderServer(LanguageServer):
     def _forget_reading(self, uri: str, task: asyncio.Task[None]) -> None:
         if self._readings.get(uri) is task:
             del self._readings[uri]
+
+    async def until_read(self, document: Document) -> None:
+        """Wait until the document is read as it is now."""
+        await document.read_once.wait()
+        if (reading := self._readings.get(document.uri)) is not None:
+            await asyncio.wait([reading])
 
     async def _read(self, document: Document, delay: float) -> None:
         await asyncio.sleep(delay)
@@ -190,10 +203,10 @@ class GuiderServer(LanguageServer):
         if result is None:
             return Status()
         tests = result.localization.tests
-        counts = f"{tests.failed} of {tests.total} tests failed"
+        detail = f"{tests.failed} of {tests.total} tests failed\n{result.origin}".rstrip()
         if result.localization.outcome == "no-failure-signal":
-            return Status("no-signal", "GUIDER: no failure signal", counts)
-        return Status("ranked", "GUIDER: ranked", counts)
+            return Status("no-signal", "GUIDER: no failure signal", detail)
+        return Status("ranked", "GUIDER: ranked", detail)
 
     # Background work
 

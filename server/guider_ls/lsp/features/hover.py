@@ -32,6 +32,8 @@ def register(server: GuiderServer) -> None:
         report = document.report
         if report is not None:
             text = ranked_hover(report, site)
+            if document.status.state == "error":
+                text += f"\n\n⚠ {' '.join(_notes(document.status.detail))}"
         else:
             text = static_hover(site, notes=_notes(document.status.detail))
         return types.Hover(

@@ -45,6 +45,7 @@ def register(server: GuiderServer) -> None:
             return
         server.read(document)
         if not server.client.watches_files:
+            server.forget_roots()
             project.reconfigure()
         await server.runs.request(document, project, "save")
 

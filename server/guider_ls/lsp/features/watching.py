@@ -39,6 +39,8 @@ def register(server: GuiderServer) -> None:
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change(params: types.DidChangeWatchedFilesParams) -> None:
         paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
+        if any(path.name == "pyproject.toml" for path in paths):
+            server.forget_roots()
         for root, project in list(server.projects.items()):
             below = [path for path in paths if path.is_relative_to(root)]
             if root / "pyproject.toml" in below:
