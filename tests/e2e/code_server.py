@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,6 +29,7 @@ QUIET: Mapping[str, Any] = {
     "extensions.autoCheckUpdates": False,
     "extensions.autoUpdate": "off",
     "files.autoSave": "off",
+    "git.enabled": False,
     "security.workspace.trust.banner": "never",
     "security.workspace.trust.startupPrompt": "never",
     "telemetry.telemetryLevel": "off",
@@ -56,6 +57,7 @@ class CodeServer:
         machine: settings of the machine; code-server reads machine-scoped settings nowhere else.
         trust: whether workspace trust is on, so that folders open untrusted.
         environment: variables changed for it and all that it starts.
+        extensions: further extensions, as VSIX files.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class CodeServer:
         machine: Mapping[str, Any] = OURS,
         trust: bool = False,
         environment: Mapping[str, str] | None = None,
+        extensions: Sequence[Path] = (),
     ) -> None:
         self._folder = folder
         self._trust = trust
@@ -88,6 +91,7 @@ class CodeServer:
             *("--user-data-dir", str(folder / "data")),
             *("--extensions-dir", str(folder / "extensions")),
         ]
+        self._extensions = (VSIX, *extensions)
         self._process: subprocess.Popen[bytes] | None = None
         self._port = 0
 
@@ -119,7 +123,10 @@ class CodeServer:
 
     def __enter__(self) -> CodeServer:
         subprocess.run(
-            [*self._base, "--install-extension", str(VSIX)],
+            [
+                *self._base,
+                *(word for vsix in self._extensions for word in ("--install-extension", str(vsix))),
+            ],
             env=self._environment,
             check=True,
             capture_output=True,

@@ -88,7 +88,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def workbench(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Workbench]:
     """An empty window, high enough for a whole program."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1200})
+    context = browser.new_context(viewport={"width": 1500, "height": 1200})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     bench = Workbench(context.new_page())
     yield bench

@@ -34,7 +34,7 @@ def test_engine_runs_only_once_the_folder_is_trusted(
 
     workbench.run_command("Workspaces: Manage Workspace Trust")
     workbench.page.get_by_role("button", name="Trust", exact=True).click()
-    workbench.open_file("train.py")
+    workbench.page.keyboard.press("Escape")
     workbench.until(lambda: bool(wary.processes(ENGINE)), "the engine runs")
     workbench.until(lambda: workbench.squiggles() == [digits.fault.faulty], "the faulty call is underlined")
     workbench.screenshot("trust-2-trusted")

@@ -151,6 +151,13 @@ class Workbench:
         """Run a command of the palette by its whole title."""
         self._quick_input("F1", f">{title}", re.compile(rf"^{re.escape(title)}(,|$)"))
 
+    def choose(self, title: str, choice: str) -> None:
+        """Run a command that asks, and answer with the row that begins with ``choice``."""
+        self._open_quick_input("F1", f">{title}")
+        self._click_row(re.compile(rf"^{re.escape(title)}(,|$)"))
+        self._click_row(re.compile(rf"^{re.escape(choice)}"))
+        expect(self.page.locator(".quick-input-widget")).to_be_hidden()
+
     def palette_offers(self, title: str) -> bool:
         """Whether the palette lists a command."""
         self.page.keyboard.press("F1")
@@ -158,7 +165,8 @@ class Workbench:
         box.fill(f">{title}")
         rows = self.page.locator(".quick-input-list .monaco-list-row")
         rows.first.wait_for()
-        found = any((row.get_attribute("aria-label") or "").startswith(title) for row in rows.all())
+        labels: list[str] = rows.evaluate_all("rows => rows.map((one) => one.ariaLabel ?? '')")
+        found = any(label.startswith(title) for label in labels)
         self.page.keyboard.press("Escape")
         return found
 
@@ -203,25 +211,25 @@ class Workbench:
             waited += 100
 
     def _quick_input(self, key: str, text: str, row: re.Pattern[str]) -> None:
+        self._open_quick_input(key, text)
+        self._click_row(row)
+        expect(self.page.locator(".quick-input-widget")).to_be_hidden()
+
+    def _open_quick_input(self, key: str, text: str) -> None:
         self.page.keyboard.press(key)
         self.page.locator(".quick-input-widget input").wait_for()
         self.page.locator(".quick-input-widget input").fill(text)
+
+    def _click_row(self, row: re.Pattern[str]) -> None:
         rows = self.page.locator(".quick-input-list .monaco-list-row")
 
-        def chosen() -> Locator | None:
-            for candidate in rows.all():
-                label = (
-                    candidate.get_attribute("aria-label", timeout=1000) if candidate.is_visible() else None
-                )
-                if label is not None and row.search(label):
-                    return candidate
-            return None
+        def index() -> int:
+            # All labels at once: the list is drawn anew while it fills.
+            labels = rows.evaluate_all("rows => rows.map((one) => one.ariaLabel ?? '')")
+            return next((at for at, label in enumerate(labels) if row.search(label)), -1)
 
-        self.until(lambda: chosen() is not None, f"{text!r} is offered")
-        found = chosen()
-        assert found is not None
-        found.click()
-        expect(self.page.locator(".quick-input-widget")).to_be_hidden()
+        self.until(lambda: index() >= 0, f"a row like {row.pattern} is offered")
+        rows.nth(index()).click()
 
     def _ask(self, question: str, *arguments: str) -> list[Any]:
         answer: list[Any] = self.editor.evaluate(
