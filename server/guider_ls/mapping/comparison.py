@@ -220,7 +220,8 @@ def _spread(given: float, trained: Any) -> list[Any]:
 
 
 def _plain_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
+    plain = re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
+    return plain.replace("swish", "silu")
 
 
 def show(value: Any) -> str:
