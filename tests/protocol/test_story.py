@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,16 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
     assert "nothing changed" in (await client.wait_for("window/showMessage", since=since))["message"]
     assert client.of("$/progress", since=since) == []
     assert not [s for s in client.of("guider/status", since=since) if s["state"] == "running"]
+
+    # Another formula is another ranking.
+    since = client.now
+    client.settings["formula"] = "tarantula"
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    await client.status(uri, "running", since=since)
+    await client.wait_until(lambda: hover_says(client, uri, "Tarantula"))
+    del client.settings["formula"]
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    await client.wait_until(lambda: hover_says(client, uri, "Ochiai"))
 
     # Edits move the ranking; a line that the model does not have yet is said to be newer.
     since = client.now
@@ -156,6 +167,10 @@ def first_model(project: Path) -> None:
     shutil.copyfile(project / "model.keras", project.parent / "first.keras")
 
 
+async def hover_says(client: Editor, uri: str, said: str) -> bool:
+    return said in str(await client.hover(uri, 11, 12))
+
+
 async def back_to(client: Editor, uri: str, shown: list[str]) -> bool:
     return await titles(client, uri) == shown
 
@@ -199,6 +214,36 @@ async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
     (engine, *_) = children(client)
     assert await client.stop() == 0
     assert not engine.is_running()
+
+
+async def test_no_engine_outlives_its_editor(client: Editor, project: Path) -> None:
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    await client.status(uri, "running")
+    (engine, *_) = await client.wait_until(lambda: engines(client))
+    assert client.process.stdin is not None
+    client.process.stdin.close()
+    await client.process.wait()
+    assert not engine.is_running()
+
+
+async def test_a_python_without_tensorflow(client: Editor, project: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    python = tmp_path / "bare" / "bin" / "python"
+    client.settings["interpreter"] = [str(python)]
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    status = await client.status(uri, "error")
+    for said in (str(python), "pip install"):
+        assert said in status["detail"]
+    assert (await client.lenses(uri))[0][1] == "GUIDER: localization failed"
+    assert str(python) in str(await client.hover(uri, 11, 12)).replace("\\", "")
+    client.save(uri)
+    client.changed_on_disk(project / "model.keras")
+    client.settings["interpreter"] = ["/no/such/python"]
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    await client.wait(lambda m: "/no/such/python" in str(m.get("params")))
+    assert len([m for m in client.messages() if "pip install" in m]) == 1
 
 
 async def engines(client: Editor) -> list[psutil.Process]:
@@ -258,11 +303,21 @@ async def test_closing_switching_off_and_deleting_clear(client: Editor, project:
         act()
         assert (await client.wait_for("textDocument/publishDiagnostics", since=since))["diagnostics"]
 
+    client.settings["diagnostics"] = {"severity": "error", "top": 9}
+    await shown(lambda: switch(True))
+    (*_, published) = client.of("textDocument/publishDiagnostics")
+    assert {d["severity"] for d in published["diagnostics"]} == {1}
+    assert len(published["diagnostics"]) > 1
     await cleared(lambda: switch(False))
     assert await client.lenses(uri) == []
     await client.wait_until(lambda: no_engine(client))
     await shown(lambda: switch(True))
     await cleared(lambda: client.close(uri))
+    await shown(lambda: client.open(project / "train.py"))
+    gone = {"uri": project.as_uri(), "name": project.name}
+    event = {"event": {"added": [], "removed": [gone]}}
+    await cleared(lambda: client.notify("workspace/didChangeWorkspaceFolders", event))
+    client.close(uri)
     await shown(lambda: client.open(project / "train.py"))
     await cleared(lambda: client.notify("workspace/didDeleteFiles", {"files": [{"uri": project.as_uri()}]}))
     # Shown from the store every time: the engine that was switched off did not come back.

@@ -62,9 +62,10 @@ class Project:
         valid = isinstance(choice, (list, tuple)) and all(isinstance(part, str) for part in choice)
         self._editor_choice = tuple(choice) if valid else ()
         for problem in problems:
-            self._warn(problem, problem.key)
+            self._warn(f"settings of {self.root}", problem, problem.key)
         for problem in more:
-            self._warn(problem, f"guider.{problem.key}")
+            # Of all folders that share the editor's settings, one is enough.
+            self._warn("settings", problem, f"guider.{problem.key}")
 
     async def _of_editor(self) -> Mapping[str, Any]:
         """What the editor says, an empty mapping where it says nothing."""
@@ -80,10 +81,10 @@ class Project:
         section = answer[0] if answer else None
         return section if isinstance(section, dict) else {}
 
-    def _warn(self, problem: Problem, key: str) -> None:
+    def _warn(self, subject: str, problem: Problem, key: str) -> None:
         origin = f" in {problem.origin}" if problem.origin else ""
         text = f"GUIDER: setting {key}{origin}: {problem.message}"
-        self._client.tell_once(f"settings of {self.root}", text, types.MessageType.Warning)
+        self._client.tell_once(subject, text, types.MessageType.Warning)
 
     # The engine
 

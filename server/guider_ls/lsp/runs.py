@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lsprotocol import types
@@ -115,6 +116,13 @@ class Runs:
                 if running is not None and key in (None, running):
                     self._declined.add(running)
         return cancelled
+
+    def reads(self, document: Document) -> tuple[Path, ...]:
+        """The files from which what is shown of a document was computed, or could not be."""
+        if document.result is not None:
+            return files_of(document.result.fingerprint.inputs)
+        failure = self._failures.get(document.key)
+        return files_of(failure.fingerprint.inputs) if failure is not None else ()
 
     # One run
 

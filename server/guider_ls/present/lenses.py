@@ -47,6 +47,8 @@ def ranked_lenses(report: Report) -> tuple[LensText, ...]:
 
 def _text(report: Report, site: LayerSite) -> str:
     matches = report.mapping.of_site(site)
+    if not matches and site.class_name == "InputLayer":
+        return "input, not ranked"
     if not matches:
         return _cut(f"{site.class_name} · {unmatched(report.mapping, site)}")
     stale = next((older(match.differences) for match in matches if match.differences), "")

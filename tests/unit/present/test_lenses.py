@@ -90,6 +90,12 @@ def test_a_line_that_is_not_in_the_model() -> None:
     assert texts(shown)[1] == "Dense · no Dense is left"
 
 
+def test_the_input_of_the_model() -> None:
+    found = localization(layers(1), scores(0.5))
+    entry = UnmatchedSite(site(1, class_name="InputLayer"), "Keras does not list it")
+    assert texts(report(found, (Match(site(0), (0,), ""),), (entry,)))[1] == "input, not ranked"
+
+
 def test_a_line_newer_than_the_model() -> None:
     found = localization(layers(1), scores(0.5))
     older = Match(site(0), (0,), "", (Difference("units", "64", "32"),))

@@ -48,6 +48,10 @@ def register(server: GuiderServer) -> None:
             server.forget_roots()
             project.reconfigure()
         await server.runs.request(document, project, "save")
+        # A module may be where another program has its test set from.
+        for other in server.documents_of(project):
+            if other is not document and document.path in server.runs.reads(other):
+                await server.runs.request(other, project, "files")
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:

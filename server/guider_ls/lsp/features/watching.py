@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.analysis.fingerprint import files_of
 from guider_ls.lsp.documents import path_of
 from guider_ls.lsp.features import configuration
 
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
 
-PATTERNS = ("**/*.{keras,h5,npz,npy}", "**/pyproject.toml")
+PATTERNS = ("**/*.{keras,h5,hdf5,npz,npy}", "**/pyproject.toml")
 
 
 def register(server: GuiderServer) -> None:
@@ -47,7 +46,5 @@ def register(server: GuiderServer) -> None:
                 await configuration.changed(server, project)
                 continue
             for document in server.documents_of(project):
-                result = document.result
-                read = files_of(result.fingerprint.inputs) if result is not None else ()
-                if below or not set(paths).isdisjoint(read):
+                if below or not set(paths).isdisjoint(server.runs.reads(document)):
                     await server.runs.request(document, project, "files")
