@@ -14,6 +14,6 @@ wheel=$(ls dist/*.whl 2>/dev/null | head -n 1)
 if newer_than "${wheel:-none}" server pyproject.toml LICENSE README.md; then
     echo "Building the wheel"
     rm -f dist/*.whl
-    .venv/bin/python -m build --wheel --no-isolation --outdir dist . >/dev/null
+    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 fi
 ls dist/*.vsix dist/*.whl

@@ -52,3 +52,20 @@ def test_broken_model_is_one_clear_message(
     # A good model takes its place.
     digits.train()
     workbench.until(lambda: workbench.squiggles() == [digits.fault.faulty], "the faulty call is underlined")
+
+
+def test_server_that_crashes_comes_back(
+    workbench: Workbench, code_server: CodeServer, digits: Project
+) -> None:
+    workbench.open_folder(code_server.url(digits.folder))
+    workbench.open_file("train.py")
+    workbench.until(lambda: workbench.squiggles() == [digits.fault.faulty], "the faulty call is underlined")
+    servers = code_server.processes("guider-ls serve")
+    assert servers
+    for server in servers:
+        server.kill()
+    workbench.until(lambda: not workbench.squiggles(), "its marks are gone")
+    workbench.until(
+        lambda: workbench.squiggles() == [digits.fault.faulty], "the new one has the result at once"
+    )
+    expect(workbench.messages()).to_have_count(0)
