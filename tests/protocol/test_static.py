@@ -180,6 +180,13 @@ async def test_an_untitled_document_has_lenses(client: Editor) -> None:
     assert "save the program" in (await client.wait_for("window/showMessage"))["message"]
 
 
+async def test_switched_off_for_an_untitled_document(client: Editor) -> None:
+    client.settings = {"enable": False}
+    await client.initialize(None)
+    uri = client.open("untitled:Untitled-1", PROGRAM)
+    await client.wait_until(lambda: no_lenses(client, uri))
+
+
 async def test_other_languages_are_left_alone(client: Editor, folder: Path) -> None:
     await client.initialize(folder)
     uri = (folder / "a.md").as_uri()

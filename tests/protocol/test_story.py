@@ -216,15 +216,20 @@ async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
     assert not engine.is_running()
 
 
-async def test_no_engine_outlives_its_editor(client: Editor, project: Path) -> None:
+@pytest.mark.parametrize("politely", [False, True])
+async def test_no_engine_outlives_its_editor(client: Editor, project: Path, politely: bool) -> None:
     await client.initialize(project, options=STATUS)
     uri = client.open(project / "train.py")
     await client.status(uri, "running")
     (engine, *_) = await client.wait_until(lambda: engines(client))
     assert client.process.stdin is not None
-    client.process.stdin.close()
+    if politely:
+        client.notify("exit")
+    else:
+        client.process.stdin.close()
     await client.process.wait()
     assert not engine.is_running()
+    assert len(client.stderr) < 10_000
 
 
 async def test_a_python_without_tensorflow(client: Editor, project: Path, tmp_path: Path) -> None:

@@ -34,13 +34,18 @@ class Project:
         self._editor_choice: tuple[str, ...] = ()
         self._client = client
         self._engine: Engine | None = None
+        self.gave_up = False
+        """Whether the engine crashed so often that only the user may start it again."""
         self._configuring: asyncio.Task[None] | None = None
 
     async def configured(self) -> Settings:
         """The settings, once they are known."""
-        if self._configuring is None:
-            self._configuring = asyncio.ensure_future(self._configure())
-        await asyncio.shield(self._configuring)
+        task = None
+        while task is None or task is not self._configuring:
+            if self._configuring is None:
+                self._configuring = asyncio.ensure_future(self._configure())
+            task = self._configuring
+            await asyncio.shield(task)
         return self.settings
 
     def reconfigure(self) -> None:
@@ -49,37 +54,24 @@ class Project:
         self._client.forget(str(self.root))
 
     async def _configure(self) -> None:
-        editor = await self._of_editor()
+        editor = await editor_settings(self._client, self.root)
         project, problems = await asyncio.to_thread(of_project, self.root)
+        if self._configuring is not asyncio.current_task():
+            return  # they changed again meanwhile
         chosen, more = from_mapping(editor)
         # An editor sends all keys, those that nobody set with their defaults: these leave the project's alone.
         default = Settings()
         names = [field.name for field in attrs.fields(Settings)]
         changed = {n: getattr(chosen, n) for n in names if getattr(chosen, n) != getattr(default, n)}
         self.settings = attrs.evolve(project, **changed)
-        choice = editor.get("editorInterpreter") or ()
-        choice = (choice,) if isinstance(choice, str) else choice
-        valid = isinstance(choice, (list, tuple)) and all(isinstance(part, str) for part in choice)
-        self._editor_choice = tuple(choice) if valid else ()
+        choice = editor.get("editorInterpreter")
+        valid = isinstance(choice, list) and all(isinstance(part, str) for part in choice)
+        self._editor_choice = tuple(choice) if choice is not None and valid else ()
         for problem in problems:
             self._warn(f"settings of {self.root}", problem, problem.key)
         for problem in more:
             # Of all folders that share the editor's settings, one is enough.
             self._warn("settings", problem, f"guider.{problem.key}")
-
-    async def _of_editor(self) -> Mapping[str, Any]:
-        """What the editor says, an empty mapping where it says nothing."""
-        if not self._client.gives_configuration:
-            return self._client.pushed_configuration
-        item = types.ConfigurationItem(scope_uri=self.root.as_uri(), section="guider")
-        question = self._client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams([item]))
-        try:
-            answer = await asyncio.wait_for(question, _CONFIGURATION_TIMEOUT)
-        except Exception as error:  # whatever the client does: its settings are not worth a failure
-            self._client.log(f"the editor gave no settings: {error or type(error).__name__}")
-            return {}
-        section = answer[0] if answer else None
-        return section if isinstance(section, dict) else {}
 
     def _warn(self, subject: str, problem: Problem, key: str) -> None:
         origin = f" in {problem.origin}" if problem.origin else ""
@@ -124,6 +116,7 @@ class Project:
     async def close_engine(self) -> None:
         """End the engine, busy or not."""
         engine, self._engine = self._engine, None
+        self.gave_up = False
         if engine is not None:
             await engine.close()
 
@@ -132,3 +125,18 @@ class Project:
         self.scheduler.cancel()
         await self.close_engine()
         await self.scheduler.close()
+
+
+async def editor_settings(client: Client, root: Path | None) -> Mapping[str, Any]:
+    """What the editor says of a folder, or of no folder; an empty mapping where it says nothing."""
+    if not client.gives_configuration:
+        return client.pushed_configuration
+    item = types.ConfigurationItem(scope_uri=root.as_uri() if root is not None else None, section="guider")
+    question = client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams([item]))
+    try:
+        answer = await asyncio.wait_for(question, _CONFIGURATION_TIMEOUT)
+    except Exception as error:  # whatever the client does: its settings are not worth a failure
+        client.log(f"the editor gave no settings: {error or type(error).__name__}")
+        return {}
+    section = answer[0] if answer else None
+    return section if isinstance(section, dict) else {}

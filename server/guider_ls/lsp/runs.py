@@ -28,7 +28,7 @@ Reason = Literal["command", "open", "save", "files"]
 """Why a localization is wished for."""
 
 _FRESH = 5.0
-"""Seconds after its last change in which a model file that cannot be loaded is tried once more."""
+"""Seconds after its last change in which a file that cannot be loaded is tried once more."""
 _RETRY_AFTER = 1.0
 
 
@@ -132,6 +132,7 @@ class Runs:
             return
         explicit = document.key in self._asked
         self._asked.discard(document.key)
+        self._declined.discard(document.key)
         try:
             await self._localize(document, project, explicit, generation)
         except asyncio.CancelledError:
@@ -172,6 +173,8 @@ class Runs:
         if not explicit and self._same_failure(document, failure):
             return
         self._client.forget(str(project.root))
+        if explicit and project.gave_up:
+            await project.close_engine()
         try:
             result = await self._ask(document, project, plan, interpreter, generation)
         except asyncio.CancelledError:
@@ -203,8 +206,9 @@ class Runs:
                     report = await localize(engine, plan.target, plan.settings, plan.source, on_progress)
                     break
                 except InputError as error:
-                    # A training script may have been caught in the middle of writing the model.
-                    if last or not error.code.startswith("model") or not is_fresh(plan.target.model, _FRESH):
+                    # A training script may have been caught in the middle of writing.
+                    fresh = any(is_fresh(file, _FRESH) for file in files_of(plan.fingerprint.inputs))
+                    if last or not fresh or not error.code.startswith(("model", "test-data")):
                         raise
                     await asyncio.sleep(_RETRY_AFTER)
         origin = f"{plan.target.source}; interpreter: {interpreter.source}"
@@ -254,9 +258,13 @@ class Runs:
         )
 
     def _fail(self, document: Document, project: Project, error: GuiderError, explicit: bool) -> None:
-        if error.detail:
-            self._client.log(f"{error.code}: {error.message}\n{error.detail}", types.MessageType.Error)
         no_target = isinstance(error, UsageError) or error.code in NO_TARGET
+        if not no_target:
+            self._client.log(
+                f"{error.code}: {error.message}\n{error.detail}".rstrip(), types.MessageType.Error
+            )
+        if error.code == "engine-crash-loop":
+            project.gave_up = True
         state, text = (
             ("no-target", "GUIDER: no model or test set") if no_target else ("error", "GUIDER: failed")
         )

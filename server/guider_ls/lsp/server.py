@@ -15,7 +15,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
-from pygls.exceptions import FeatureRequestError, JsonRpcException, PyglsError
+from pygls.exceptions import FeatureRequestError, JsonRpcException, JsonRpcInternalError, PyglsError
 from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
@@ -35,11 +35,11 @@ from guider_ls.lsp.features import (
     synchronization,
     watching,
 )
-from guider_ls.lsp.projects import Project
+from guider_ls.lsp.projects import Project, editor_settings
 from guider_ls.lsp.protocol import Protocol
 from guider_ls.lsp.runs import Runs
 from guider_ls.mapping.mapping import Mapping
-from guider_ls.project.settings import Settings
+from guider_ls.project.settings import Settings, from_mapping
 from guider_ls.source.sites import SourceMap
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class GuiderServer(LanguageServer):
         self.documents: dict[str, Document] = {}
         self.projects: dict[Path, Project] = {}
         self._roots: dict[Path, Path] = {}
+        self._loose = Settings()
         self.store = Store(self.cache / "results")
         self.fingerprints = Fingerprints()
         self.runs = Runs(self)
@@ -119,7 +120,14 @@ class GuiderServer(LanguageServer):
     def settings_of(self, document: Document) -> Settings:
         """The settings that count for a document, as far as they are known."""
         project = self.project_of(document)
-        return project.settings if project is not None else Settings()
+        return project.settings if project is not None else self._loose
+
+    async def configure_loose(self) -> None:
+        """Read the settings of documents that are no files."""
+        self._loose, _ = from_mapping(await editor_settings(self.client, None))
+        for document in self.documents.values():
+            if document.path is None:
+                self.refresh(document)
 
     def forget(self, document: Document) -> None:
         """The document is gone."""
@@ -229,15 +237,18 @@ class GuiderServer(LanguageServer):
         summary = f"{type(error).__name__}: {error}"
         if summary not in self._reported:
             self._reported.add(summary)
-            self.client.tell(
-                f"GUIDER had an internal error ({summary}). It goes on; the log has the details."
-            )
+            told = f"GUIDER had an internal error ({summary}). It goes on; the log has the details."
+            self.client.tell(told, types.MessageType.Error)
 
     def report_server_error(
         self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
     ) -> None:
-        """Log what went wrong; only what no client can be told of otherwise, and is no client's fault, is shown."""
-        if source in (FeatureRequestError, JsonRpcException):
+        """Show what goes wrong in handlers of notifications.
+
+        The rest is only logged: a request's error is its answer, nonsense is the client's own, and that nothing
+        can be sent cannot be sent.
+        """
+        if source in (FeatureRequestError, JsonRpcException, JsonRpcInternalError):
             logger.warning("%s", error)
         else:
             self.report_background_error(error)

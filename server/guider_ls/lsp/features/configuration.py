@@ -23,6 +23,7 @@ def register(server: GuiderServer) -> None:
             server.client.pushed_configuration = section
         for project in list(server.projects.values()):
             await changed(server, project)
+        await server.configure_loose()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:

@@ -82,6 +82,7 @@ async def opened(server: GuiderServer, document: Document) -> None:
     """Show what is known of a document already, then find out more."""
     project = server.project_of(document)
     if project is None:
+        await server.configure_loose()
         return
     await project.configured()
     await document.read_once.wait()
