@@ -297,7 +297,7 @@ async def test_closing_switching_off_and_deleting_clear(client: Editor, project:
     async def cleared(act: Callable[[], None]) -> None:
         since = client.now
         act()
-        assert (await client.wait_for("textDocument/publishDiagnostics", since=since))["diagnostics"] == []
+        await client.wait_for("textDocument/publishDiagnostics", since=since, diagnostics=[])
 
     def switch(on: bool) -> None:
         client.settings["enable"] = on
@@ -306,7 +306,28 @@ async def test_closing_switching_off_and_deleting_clear(client: Editor, project:
     async def shown(act: Callable[[], object]) -> None:
         since = client.now
         act()
-        assert (await client.wait_for("textDocument/publishDiagnostics", since=since))["diagnostics"]
+        await client.wait(lambda m: bool((m.get("params") or {}).get("diagnostics")), since=since)
+
+    # The quick fix silences a construction.
+    (published,) = client.of("textDocument/publishDiagnostics")
+    (diagnostic,) = published["diagnostics"]
+    (action,) = await client.request(
+        "textDocument/codeAction",
+        {
+            "textDocument": {"uri": uri},
+            "range": diagnostic["range"],
+            "context": {"diagnostics": [diagnostic, {**diagnostic, "source": "another"}]},
+        },
+    )
+    assert action["kind"] == "quickfix"
+    (edit,) = action["edit"]["changes"][uri]
+    program = PROGRAM.split("\n")
+    line, column = edit["range"]["start"]["line"], edit["range"]["start"]["character"]
+    assert edit["range"]["end"] == edit["range"]["start"]
+    program[line] = program[line][:column] + edit["newText"] + program[line][column:]
+    await cleared(lambda: client.change(uri, "\n".join(program), 2))
+    assert line not in [number for number, _ in await client.lenses(uri)]
+    await shown(lambda: client.change(uri, PROGRAM, 3))
 
     client.settings["diagnostics"] = {"severity": "error", "top": 9}
     await shown(lambda: switch(True))

@@ -26,6 +26,7 @@ from guider_ls.errors import InputError
 from guider_ls.lsp.client import Client
 from guider_ls.lsp.documents import Document, Reading, Result, Status
 from guider_ls.lsp.features import (
+    actions,
     commands,
     configuration,
     diagnostics,
@@ -80,6 +81,7 @@ class GuiderServer(LanguageServer):
             watching,
             lenses,
             hover,
+            actions,
             commands,
         ):
             feature.register(self)
