@@ -225,3 +225,8 @@ def element(container: Value, index: Value) -> Value:
         except IndexError:
             return UNKNOWN
     return either(container.items)
+
+
+def some_element(value: Value) -> Value:
+    """What a loop over the value sees in some round, when it is not known which."""
+    return either(value.items) if isinstance(value, Items) else UNKNOWN

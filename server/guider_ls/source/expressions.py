@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from guider_ls.source import constants, files
+from guider_ls.source import constants, containers, files
 from guider_ls.source.catalog import STAR, canonical
 from guider_ls.source.keras_calls import KerasCalls
 from guider_ls.source.values import (
@@ -36,6 +36,7 @@ from guider_ls.source.values import (
     loosen,
     merge,
 )
+from guider_ls.source.walk import children
 
 _CONSTANTS = {"True": Known(True), "False": Known(False), "None": Known(None)}
 
@@ -51,10 +52,10 @@ class Expressions(KerasCalls):
     def _generic(self, node: cst.CSTNode) -> Value:
         """Evaluate the expressions inside a node of no interest of its own."""
         values: list[Value] = []
-        for child in node.children:
+        for child in children(node):
             if isinstance(child, cst.BaseExpression):
                 values.append(self.evaluate(child))
-            elif child.children and not isinstance(child, cst.BaseParenthesizableWhitespace):
+            else:
                 values.append(self._generic(child))
         return merge(values)
 
@@ -152,7 +153,7 @@ class Expressions(KerasCalls):
             value = self.evaluate(element.value)
             if isinstance(element, cst.DictElement):
                 key = self.evaluate(element.key)
-                table.items[table_key(key)] = value
+                table.items[containers.table_key(key)] = value
             elif isinstance(value, Table):
                 table.items.update(value.items)
         return table
@@ -268,12 +269,15 @@ class Expressions(KerasCalls):
         return result
 
     def _comp_for(self, loop: cst.CompFor, body: Callable[[], None], result: Items) -> None:
-        rounds = constants.elements(self.evaluate(loop.iter))
+        iterable = self.evaluate(loop.iter)
+        rounds = constants.elements(iterable)
         known = rounds is not None and not self.trace.exhausted
         result.exact &= known
         with self.trace.loop(known=known):
             before = self.trace.activity
-            for number, item in enumerate(rounds if rounds is not None and known else [UNKNOWN]):
+            for number, item in enumerate(
+                rounds if rounds is not None and known else [constants.some_element(iterable)]
+            ):
                 if number == 1 and self.trace.activity == before and len(rounds or ()) > 16:
                     result.exact = False
                     break
@@ -342,7 +346,7 @@ class Expressions(KerasCalls):
         if isinstance(part, cst.Index):
             index = self.evaluate(part.value)
             if isinstance(container, Table):
-                found = container.items.get(table_key(index))
+                found = container.items.get(containers.table_key(index))
                 return found if found is not None else either(container.items.values())
             if isinstance(container, Items):
                 return constants.element(container, index)
@@ -440,9 +444,13 @@ class Expressions(KerasCalls):
         if method.function is not None:
             return self.invoke(method.function, arguments, owner)
         if isinstance(owner, Items):
-            return self._list_method(owner, name, arguments)
+            if self.trace.dead:
+                return UNKNOWN
+            where = self.trace.where
+            certain = not ((where.loops or where.branches) and (self.trace.loops or self.trace.branches))
+            return containers.list_method(owner, name, arguments, certain=certain)
         if isinstance(owner, Table):
-            return _dict_method(owner, name, arguments)
+            return containers.dict_method(owner, name, arguments)
         if isinstance(owner, Known) and isinstance(owner.value, str):
             if name == "format":
                 return constants.format_text(owner, arguments)
@@ -454,31 +462,6 @@ class Expressions(KerasCalls):
                 return constants.compute([owner, *arguments.positional], getattr(str, name))
             return UNKNOWN
         return self.call_keras_method(owner, name, arguments, node)
-
-    def _list_method(self, items: Items, name: str, arguments: Arguments) -> Value:
-        if self.trace.dead:
-            return UNKNOWN
-        value = arguments.get(0) or UNKNOWN
-        if name in {"append", "add"}:
-            items.items.append(value)
-        elif name == "extend":
-            spread = constants.elements(value)
-            items.items += spread if spread is not None else [value]
-            items.exact &= spread is not None
-        elif name == "insert" and len(arguments.positional) == 2:
-            position = arguments.positional[0]
-            at = position.value if isinstance(position, Known) and isinstance(position.value, int) else 0
-            items.items.insert(at, arguments.positional[1])
-        elif name == "pop":
-            popped = constants.element(items, arguments.get(0) or Known(-1))
-            if items.items and not arguments.positional and items.exact:
-                items.items.pop()
-            return popped
-        elif name in {"reverse", "sort", "remove", "clear"}:
-            items.exact = False
-        if self.trace.where.loops or self.trace.where.branches:
-            items.exact = items.exact and not (self.trace.loops or self.trace.branches)
-        return UNKNOWN
 
     # what statements provide
 
@@ -532,13 +515,6 @@ _HANDLERS: dict[type[cst.CSTNode], Callable[[Expressions, Any], Value]] = {
 }
 
 
-def table_key(value: Value) -> Any:
-    """A key for a dict: the constant, or something equal to nothing else."""
-    if isinstance(value, Known) and isinstance(value.value, (str, int, float, bytes, type(None))):
-        return value.value
-    return object()
-
-
 def _is_none(operator: cst.BaseCompOp, left: Value, right: Value) -> Value | None:
     """``x is None`` of a thing that surely is not ``None``."""
     if not (isinstance(right, Known) and right.value is None and isinstance(operator, (cst.Is, cst.IsNot))):
@@ -546,21 +522,3 @@ def _is_none(operator: cst.BaseCompOp, left: Value, right: Value) -> Value | Non
     if isinstance(left, (Tensor, Layer, Model, Items, Object, Table, Function)):
         return Known(isinstance(operator, cst.IsNot), fixed=False)
     return None
-
-
-def _dict_method(table: Table, name: str, arguments: Arguments) -> Value:
-    if name == "items":
-        if all(isinstance(key, (str, int, float)) for key in table.items):
-            return Items([Items([Known(key), value], True) for key, value in table.items.items()])
-        return UNKNOWN
-    if name == "values":
-        return Items(list(table.items.values()))
-    if name == "keys":
-        return Items([Known(key) if isinstance(key, (str, int, float)) else UNKNOWN for key in table.items])
-    key = arguments.get(0)
-    if name in {"get", "pop", "setdefault"} and key is not None:
-        fallback = arguments.get(1) or Known(None)
-        if isinstance(key, Known):
-            return table.items.get(table_key(key), fallback)
-        return either([*table.items.values(), fallback])
-    return UNKNOWN

@@ -1,30 +1,26 @@
-"""Statements, functions and classes of a program, run on abstract values.
+"""Statements of a program, run on abstract values.
 
 A branch whose condition is not known is run on a copy of the names, which are joined afterwards. A loop over
-known items is run round by round, any other loop once. Functions are run where they are called, and those that
-nobody calls once at the end, so that every construction is seen.
+known items is run round by round, any other loop once. Functions and classes that nobody uses are run once at the
+end, so that every construction is seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Literal
 
 import libcst as cst
 
 from guider_ls.source import constants
-from guider_ls.source.catalog import canonical, layer_class
-from guider_ls.source.expressions import Expressions, table_key
+from guider_ls.source.catalog import canonical
+from guider_ls.source.containers import table_key
+from guider_ls.source.functions import Functions
 from guider_ls.source.trace import unknown_arguments
 from guider_ls.source.values import (
     UNKNOWN,
-    Arguments,
     Class,
-    Either,
-    Frame,
     Function,
-    Instance,
     Items,
     Known,
     Model,
@@ -39,17 +35,16 @@ from guider_ls.source.values import (
     merge,
     same,
 )
-
-DEPTH = 20
-"""Calls inside calls that are followed."""
+from guider_ls.source.walk import children
 
 
-class Program(Expressions):
+class Program(Functions):
     """Runs a whole module; what happened is in ``trace``."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._active: list[int] = []
+        self._bound_by: dict[int, frozenset[str]] = {}
+        """Names that the bodies of loops bind, by the identity of the body."""
 
     def run(self, module: cst.Module) -> None:
         """Run the module, then whatever nobody called."""
@@ -97,7 +92,8 @@ class Program(Expressions):
                     return self._block(body[index + 1 :])
         return False
 
-    def _suite(self, suite: cst.BaseSuite) -> bool:
+    def suite(self, suite: cst.BaseSuite) -> bool:
+        """Run a block of statements; whether control surely does not get past it."""
         return self._block(suite.body)
 
     def _statement(self, node: cst.CSTNode) -> bool | None:
@@ -113,9 +109,9 @@ class Program(Expressions):
         elif isinstance(node, cst.If):
             return self._if(node)
         elif isinstance(node, cst.FunctionDef):
-            self._define(node)
+            self.define(node)
         elif isinstance(node, cst.ClassDef):
-            self._class(node)
+            self.define_class(node)
         elif isinstance(node, (cst.Import, cst.ImportFrom)):
             self._import(node)
         elif isinstance(node, (cst.Return, cst.Raise, cst.Continue, cst.Break)):
@@ -137,7 +133,7 @@ class Program(Expressions):
                 value = self.evaluate(item.item)
                 if item.asname is not None:
                     self.assign(item.asname.name, value)
-            return self._suite(node.body)
+            return self.suite(node.body)
         elif isinstance(node, (cst.Try, cst.TryStar)):
             return self._try(node)
         elif isinstance(node, cst.AugAssign):
@@ -166,10 +162,10 @@ class Program(Expressions):
         ended: bool | None = False
         if not truth:
             with self.unreachable():
-                self._suite(node.body)
+                self.suite(node.body)
         with around:
             if truth:
-                ended = self._suite(node.body)
+                ended = self.suite(node.body)
             elif orelse is not None:
                 ended = self._orelse(orelse)
         if truth and orelse is not None:
@@ -178,7 +174,7 @@ class Program(Expressions):
         return ended
 
     def _orelse(self, node: cst.If | cst.Else) -> bool | None:
-        return self._if(node) if isinstance(node, cst.If) else self._suite(node.body)
+        return self._if(node) if isinstance(node, cst.If) else self.suite(node.body)
 
     def _branches(
         self, bodies: Sequence[cst.BaseSuite | cst.If | cst.Else | None], *, exhaustive: bool
@@ -194,7 +190,7 @@ class Program(Expressions):
                 continue
             frame.names = dict(before)
             with self.trace.branch():
-                ended = self._orelse(body) if isinstance(body, (cst.If, cst.Else)) else self._suite(body)
+                ended = self._orelse(body) if isinstance(body, (cst.If, cst.Else)) else self.suite(body)
             ends.append(ended)
             if ended:
                 leaves |= not _raises(body)
@@ -213,15 +209,15 @@ class Program(Expressions):
             # What the body did first holds in the handlers too; names of both are joined.
             self._branches(bodies, exhaustive=True)
         else:
-            ended = self._suite(node.body)
+            ended = self.suite(node.body)
         self._otherwise(node.orelse)
         if node.finalbody is not None:
-            self._suite(node.finalbody.body)
+            self.suite(node.finalbody.body)
         return ended
 
     def _otherwise(self, node: cst.Else | None) -> None:
         if node is not None:
-            self._suite(node.body)
+            self.suite(node.body)
 
     @contextmanager
     def unreachable(self) -> Iterator[None]:
@@ -242,12 +238,12 @@ class Program(Expressions):
         iterable = self.evaluate(node.iter)
         rounds = constants.elements(iterable)
         if rounds is None or len(rounds) > constants.LONGEST or self.trace.exhausted:
-            self._repeat(node.body, node.target)
+            self._repeat(node.body, node.target, constants.some_element(iterable))
         elif rounds:
             self._unroll(node, list(rounds))
         else:
             with self.unreachable():
-                self._suite(node.body)
+                self.suite(node.body)
         self._otherwise(node.orelse)
 
     def _unroll(self, node: cst.For, rounds: list[Value]) -> None:
@@ -256,21 +252,23 @@ class Program(Expressions):
             activity = self.trace.activity
             with self.trace.loop(known=True):
                 self.assign(node.target, loosen(item))
-                self._suite(node.body)
+                self.suite(node.body)
             if self.trace.exhausted or (number == 0 and activity == self.trace.activity):
                 self._forget(before)
                 return
 
-    def _repeat(self, body: cst.BaseSuite, target: cst.BaseExpression | None) -> None:
+    def _repeat(self, body: cst.BaseSuite, target: cst.BaseExpression | None, item: Value = UNKNOWN) -> None:
         """Run the body of a loop of unknown count once."""
         before = dict(self.frame.names)
-        for name in _assigned(body):
+        if id(body) not in self._bound_by:
+            self._bound_by[id(body)] = _assigned(body)
+        for name in self._bound_by[id(body)]:
             if isinstance(before.get(name), (Known, Text)):
                 self.frame.names[name] = UNKNOWN
         with self.trace.loop():
             if target is not None:
-                self.assign(target, UNKNOWN)
-            self._suite(body)
+                self.assign(target, loosen(item))
+            self.suite(body)
         self.frame.names = _join([before, self.frame.names])
 
     def _forget(self, before: dict[str, Value]) -> None:
@@ -358,135 +356,6 @@ class Program(Expressions):
             bound = alias.asname.name if alias.asname is not None else alias.name
             self.assign(bound, Name(canonical(f"{package}.{_dotted(alias.name)}")))
 
-    # functions
-
-    def _define(self, node: cst.FunctionDef) -> None:
-        decorators = [self.evaluate(decorator.decorator) for decorator in node.decorators]
-        names = {value.name.rpartition(".")[2] for value in decorators if isinstance(value, Name)}
-        scope = f"{self.frame.scope}.{node.name.value}" if self.frame.scope else node.name.value
-        closure = self.frame.parent if self.frame.is_class and self.frame.parent is not None else self.frame
-        function = Function(
-            node, scope, closure, self.frame.owner if self.frame.is_class else None, self.defaults(node.params),
-            is_property=bool(names & {"property", "cached_property"}), is_static="staticmethod" in names,
-        )  # fmt: skip
-        self.frame.names[node.name.value] = function
-        self.trace.functions.append(function)
-
-    def defaults(self, parameters: cst.Parameters) -> dict[str, Value]:
-        """Default values of parameters, evaluated where the function is defined."""
-        return {
-            parameter.name.value: loosen(self.evaluate(parameter.default))
-            for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
-            if parameter.default is not None
-        }
-
-    def invoke(self, function: Function, arguments: Arguments, self_value: Value) -> Value:
-        """Run a function of the program; where that leads too deep, its result is unknown."""
-        trace, key = self.trace, id(function.node)
-        too_deep = len(self._active) >= DEPTH or self._active.count(key) > 1
-        if too_deep or trace.exhausted or (trace.dead and key in trace.executed):
-            return merge(arguments.all())
-        trace.executed.add(key)
-        frame = Frame({}, function.frame, function.name, owner=function.owner, self_value=self_value)
-        self._bind_parameters(function, arguments, self_value, frame)
-        caller, loops, branches = self.frame, trace.loops, trace.branches
-        self.frame, trace.loops, trace.branches = frame, 0, 0
-        self._active.append(key)
-        try:
-            if isinstance(function.node, cst.Lambda):
-                return self.evaluate(function.node.body)
-            self._suite(function.node.body)
-        finally:
-            self._active.pop()
-            self.frame, trace.loops, trace.branches = caller, loops, branches
-        if not frame.returned:
-            return Known(None)
-        return either(frame.returned)
-
-    def _bind_parameters(
-        self, function: Function, arguments: Arguments, self_value: Value, frame: Frame
-    ) -> None:
-        parameters = function.node.params
-        positional = list(arguments.positional)
-        if self_value is not UNKNOWN and not function.is_static:
-            positional.insert(0, self_value)
-        keywords = dict(arguments.keywords)
-        # The arguments of Layer.call are tensors, whoever calls it.
-        layer_call = function.owner is not None and function.name.endswith((".call", ".build"))
-        absent: Value = Tensor() if layer_call and arguments.open_positional else UNKNOWN
-        for index, parameter in enumerate(
-            (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
-        ):
-            name = parameter.name.value
-            is_positional = index < len(parameters.posonly_params) + len(parameters.params)
-            if is_positional and index < len(positional):
-                value = loosen(positional[index])
-                keywords.pop(name, None)
-            elif name in keywords:
-                value = loosen(keywords.pop(name))
-            elif arguments.open_keywords or (is_positional and arguments.open_positional):
-                value = absent
-            else:
-                value = function.defaults.get(name, UNKNOWN)
-            frame.names[name] = value
-        if isinstance(parameters.star_arg, cst.Param):
-            taken = len(parameters.posonly_params) + len(parameters.params)
-            rest = Items([loosen(value) for value in positional[taken:]], True, not arguments.open_positional)
-            frame.names[parameters.star_arg.name.value] = rest
-        if parameters.star_kwarg is not None:
-            known = not arguments.open_keywords
-            words = Table({key: loosen(value) for key, value in keywords.items()}) if known else UNKNOWN
-            frame.names[parameters.star_kwarg.name.value] = words
-
-    # classes
-
-    def _class(self, node: cst.ClassDef) -> None:
-        for decorator in node.decorators:
-            self.evaluate(decorator.decorator)
-        bases = tuple(self.evaluate(argument.value) for argument in node.bases)
-        scope = f"{self.frame.scope}.{node.name.value}" if self.frame.scope else node.name.value
-        outer = self.frame
-        frame = Frame({}, outer, scope, is_class=True)
-        of = Class(node, node.name.value, _kind(bases), bases, frame)
-        frame.owner = of
-        self.frame = frame
-        try:
-            self._suite(node.body)
-        finally:
-            self.frame = outer
-        outer.names[of.name] = of
-        self.trace.classes.append(of)
-
-    def instantiate(self, of: Class, arguments: Arguments, node: cst.Call | None) -> Value:
-        """Make an object of a class of the program."""
-        trace = self.trace
-        init = of.lookup("__init__")
-        parameters = _parameter_names(init) if isinstance(init, Function) else ()
-        if node is None or of.kind == "plain":
-            instance = Instance(
-                node or cst.Call(cst.Name("_")), trace.fresh(), f".{of.name}", trace.where, ".*"
-            )
-        else:
-            instance = trace.construct(
-                node, f".{of.name}", arguments, self.frame.scope, parameters, certain=of.kind == "layer"
-            )
-        made = Object(of, instance)
-        instance.inside = made
-        if not trace.dead:
-            trace.objects.append(made)
-        if self._active.count(id(of.node)) > 1:
-            return made
-        self._active.append(id(of.node))
-        try:
-            if isinstance(init, Function):
-                self.invoke(init, arguments, made)
-            build = of.lookup("build")
-            if of.kind != "plain" and isinstance(build, Function):
-                self.invoke(build, unknown_arguments(), made)
-        finally:
-            self._active.pop()
-        return made
-
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),
@@ -495,27 +364,6 @@ _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.FloorDivideAssign: cst.FloorDivide(),
     cst.DivideAssign: cst.Divide(),
 }
-
-
-def _kind(bases: Iterable[Value]) -> Literal["layer", "model", "plain"]:
-    for base in bases:
-        for option in base.options if isinstance(base, Either) else (base,):
-            if isinstance(option, Class) and option.kind != "plain":
-                return option.kind
-            if isinstance(option, Name):
-                if option.name in {"keras.Model", "keras.Sequential"}:
-                    return "model"
-                if option.name in {"keras.layers.Layer", "keras.layers.Wrapper"} or layer_class(option.name):
-                    return "layer"
-                if not option.name.startswith("builtins.") and option.name.endswith("Layer"):
-                    return "layer"
-    return "plain"
-
-
-def _parameter_names(function: Function) -> tuple[str, ...]:
-    parameters = function.node.params
-    names = [parameter.name.value for parameter in (*parameters.posonly_params, *parameters.params)]
-    return tuple(names[1:])
 
 
 def _join(branches: Sequence[dict[str, Value]]) -> dict[str, Value]:
@@ -539,17 +387,16 @@ def _raises(body: cst.BaseSuite | cst.If | cst.Else) -> bool:
     return isinstance(last, cst.Raise)
 
 
-def _assigned(node: cst.CSTNode) -> set[str]:
+def _assigned(node: cst.CSTNode) -> frozenset[str]:
     """Names that statements bind."""
     names: set[str] = set()
-    todo = [node]
+    todo: list[cst.CSTNode] = [node]
     while todo:
         inner = todo.pop()
         if isinstance(inner, (cst.AssignTarget, cst.AugAssign, cst.NamedExpr, cst.AnnAssign)):
             _bound(inner.target, names)
-        if not isinstance(inner, cst.BaseParenthesizableWhitespace):
-            todo += inner.children
-    return names
+        todo += children(inner)
+    return frozenset(names)
 
 
 def _bound(target: cst.BaseExpression, names: set[str]) -> None:

@@ -28,7 +28,7 @@ from guider_ls.source.values import (
     pattern_of,
 )
 
-BUDGET = 60_000
+BUDGET = 30_000
 """Statements that are run before calls are no longer followed and loops no longer unrolled."""
 
 _NOTHING = cst.Module([])
