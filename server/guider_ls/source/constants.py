@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 import libcst as cst
 
-from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Text, Value, either
+from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Table, Text, Value, either
 
 LONGEST = 512
 """Items of a sequence that is spelled out, and loop rounds that are run one by one."""
@@ -194,7 +195,7 @@ def builtin(name: str, arguments: Arguments) -> Value:
         return Known(len(items), fixed) if items is not None else UNKNOWN
     simple: dict[str, Callable[..., Any]] = {
         "int": int, "float": float, "str": str, "bool": bool, "max": max, "min": min, "abs": abs,
-        "sum": sum, "round": round,
+        "sum": sum, "round": round, "chr": chr, "ord": ord,
     }  # fmt: skip
     return compute(values, simple[name]) if name in simple and values else UNKNOWN
 
@@ -230,3 +231,23 @@ def element(container: Value, index: Value) -> Value:
 def some_element(value: Value) -> Value:
     """What a loop over the value sees in some round, when it is not known which."""
     return either(value.items) if isinstance(value, Items) else UNKNOWN
+
+
+def library(name: str, arguments: Arguments) -> Value | None:
+    """Functions of the standard library that sizes are made of; ``None`` when ``name`` is no such function."""
+    values = arguments.positional
+    package, _, last = name.rpartition(".")
+    if package == "copy" and last in {"copy", "deepcopy"} and len(values) == 1:
+        return duplicate(values[0])
+    if package == "math" and last in {"ceil", "floor", "sqrt", "log2", "pow"} and values:
+        return compute(values, getattr(math, last))
+    return None
+
+
+def duplicate(value: Value) -> Value:
+    """A copy of lists and dicts of constants, so that changing one leaves the other."""
+    if isinstance(value, Items):
+        return Items([duplicate(item) for item in value.items], value.is_tuple, value.exact)
+    if isinstance(value, Table):
+        return Table({key: duplicate(item) for key, item in value.items.items()})
+    return value

@@ -87,9 +87,9 @@ class KerasCalls:
             )  # fmt: skip
             return Partial(arguments.positional[0], given)
         self._write(callee, name.rpartition(".")[2], arguments, node)
-        path = files.path_function(name, arguments)
-        if path is not None:
-            return path
+        known = files.path_function(name, arguments) or constants.library(name, arguments)
+        if known is not None:
+            return known
         package, _, last = name.rpartition(".")
         if package == "builtins":
             return constants.builtin(last, arguments)

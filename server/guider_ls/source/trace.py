@@ -177,7 +177,7 @@ def literal(value: Value, code: cst.BaseExpression | None) -> Any:
         return value.value
     if isinstance(value, Name):
         package, _, last = value.name.rpartition(".")
-        if package in {"keras.activations", "keras.ops", "tensorflow.nn", "keras.nn"}:
+        if package in {"keras.activations", "keras.backend", "keras.ops", "tensorflow.nn", "keras.nn"}:
             return last
     if isinstance(value, Items) and value.exact:
         inner: list[cst.BaseExpression | None] = [None] * len(value.items)
