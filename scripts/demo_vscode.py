@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from tests.e2e.code_server import CodeServer  # noqa: E402
 def main(name: str) -> None:
     """Serve until Ctrl-C."""
     folder = ROOT / "build/demo" / name
-    if not folder.exists():
-        shutil.copytree(ROOT / "examples" / name, folder)
+    if not (folder / "model.keras").exists():
+        subprocess.run([ROOT / "scripts/demo.sh", name], check=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with CodeServer(ROOT / "build/demo/vscode") as server:
         print(f"Open {server.url(folder)}", flush=True)
-        print("and there train.py. It wants its model: make demo trains it. Ctrl-C ends.", flush=True)
+        print("and there train.py. Ctrl-C ends.", flush=True)
         try:
             signal.pause()
         except KeyboardInterrupt:

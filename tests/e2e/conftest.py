@@ -72,6 +72,7 @@ def code_server() -> Iterator[CodeServer]:
     """The editor that most tests share; each opens its own folder in it."""
     with CodeServer(ROOT / "build/e2e/shared") as server:
         yield server
+        assert server.stop() == [], "processes outlived the editor"
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ def test_fault_is_found_where_it_stands_and_goes_when_it_is_repaired(
     assert sum(label.startswith("#1 ") for label, _ in workbench.lenses()) == 1
     expect(workbench.progress("localizing train.py")).to_have_count(0)
     workbench.screenshot("story-2-ranked")
-    expect(workbench.status()).to_contain_text("GUIDER")
+    expect(workbench.status()).to_contain_text("tests failed")
     workbench.screenshot("story-2-status")
     workbench.leave()
 

@@ -82,7 +82,7 @@ export class Status implements vscode.Disposable {
     }
     const severity =
       status.state === 'error' ? vscode.LanguageStatusSeverity.Error : vscode.LanguageStatusSeverity.Information;
-    this.show(`GUIDER: ${status.text}`, plain(status.detail), COMMANDS[status.state], severity, status.state === 'running');
+    this.show(status.text || 'GUIDER', plain(status.detail), COMMANDS[status.state], severity, status.state === 'running');
   }
 
   private show(
