@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pygls.uris import to_fs_path
 
@@ -19,6 +20,8 @@ from guider_ls.source.sites import LayerSite, SourceMap, Span
 
 if TYPE_CHECKING:
     from lsprotocol import types
+
+T = TypeVar("T")
 
 
 def path_of(uri: str) -> Path | None:
@@ -77,6 +80,9 @@ class Document:
         """What the client was given last, if it asked."""
         self.published: types.PublishDiagnosticsParams | None = None
         """The diagnostics that the client shows, if there are any."""
+        self.report: Report | None = None
+        """The result joined with the text, where there is a result."""
+        self._derived: dict[Hashable, Any] = {}
         self._places: dict[Span, Span | None] = {}
 
     @property
@@ -93,13 +99,31 @@ class Document:
 
     def take(self, reading: Reading) -> None:
         """Take over a reading of the text as it is now."""
-        self.reading, self.problem = reading, ""
+        self._set(reading)
+        self.problem = ""
         self._places = {site.span: site.span for site in reading.source.sites}
 
     def realign(self, mapping: Mapping | None, result: Result | None) -> None:
         """Take over another result, and its alignment with the last reading."""
         if self.reading is not None:
-            self.reading = Reading(self.reading.source, mapping, result)
+            self._set(Reading(self.reading.source, mapping, result))
+
+    def _set(self, reading: Reading) -> None:
+        self.reading, self.report = reading, None
+        self._derived.clear()
+        if (result := reading.result) is not None and reading.mapping is not None:
+            self.report = Report(
+                self.key, reading.source, result.localization, reading.mapping, result.finished
+            )
+
+    def derived(self, key: Hashable, make: Callable[[Report], T]) -> T | None:
+        """What is made of the report, made once; edits only move it. ``None`` where there is no report."""
+        if self.report is None:
+            return None
+        if key not in self._derived:
+            self._derived[key] = make(self.report)
+        made: T = self._derived[key]
+        return made
 
     @property
     def result(self) -> Result | None:
@@ -110,15 +134,6 @@ class Document:
     def source(self) -> SourceMap | None:
         """What the last good reading found."""
         return self.reading.source if self.reading is not None else None
-
-    @property
-    def report(self) -> Report | None:
-        """The result joined with the text, where there is a result."""
-        reading = self.reading
-        if reading is None or reading.result is None or reading.mapping is None:
-            return None
-        result = reading.result
-        return Report(self.key, reading.source, result.localization, reading.mapping, result.finished)
 
     def place(self, span: Span) -> Span | None:
         """Where a span of the last reading stands now; ``None`` if it is gone."""

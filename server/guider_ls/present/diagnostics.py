@@ -11,7 +11,6 @@ from guider_ls.present.phrases import (
     FORMULA_NAMES,
     counted,
     layer_name,
-    layers_of,
     number,
     older,
     siblings,
@@ -120,6 +119,6 @@ def _related(report: Report, site: LayerSite, layer: ModelLayer) -> tuple[Relate
     for peer in siblings(report, layer.path):
         match = report.mapping.of_layer(peer.path)
         if peer.rank == own.rank and match is not None and match.site != site:
-            (tied, _), *_ = layers_of(report, [match])
+            tied = report.layer(peer.path)[0]
             found.append(Related(match.site.span, f"the same suspiciousness: {layer_name(tied)}"))
     return tuple(found)

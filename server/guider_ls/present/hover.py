@@ -12,6 +12,7 @@ from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
+    by_path,
     counted,
     escaped,
     layers_of,
@@ -67,7 +68,7 @@ def ranked_hover(report: Report, site: LayerSite) -> str:
 
 def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
     localization = report.localization
-    layers = layers_of(report, matches)
+    layers = layers_of(by_path(report), matches)
     layer, score = layers[0]
     yield f"**GUIDER** · {_headline(report, layer, score)}"
     yield _tests(localization)

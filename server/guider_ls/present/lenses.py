@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
 from guider_ls.mapping.mapping import Match
-from guider_ls.present.phrases import layers_of, neurons, number, older, rank, siblings, unmatched
+from guider_ls.present.phrases import by_path, layers_of, neurons, number, older, rank, unmatched
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite, SourceMap, Span
 
@@ -38,42 +39,53 @@ def static_lenses(source: SourceMap, first: str = "GUIDER: localize") -> tuple[L
 
 def ranked_lenses(report: Report) -> tuple[LensText, ...]:
     """Lenses of a program that was localized, one on each construction."""
+    text = _Texts(report)
     return tuple(
-        LensText(site.span, _text(report, site), "guider.showReport")
+        LensText(site.span, text.of(site), "guider.showReport")
         for site in report.source.sites
         if not site.ignored
     )
 
 
-def _text(report: Report, site: LayerSite) -> str:
-    matches = report.mapping.of_site(site)
-    if not matches and site.class_name == "InputLayer":
-        return "input, not ranked"
-    if not matches:
-        return _cut(f"{site.class_name} · {unmatched(report.mapping, site)}")
-    stale = next((older(match.differences) for match in matches if match.differences), "")
-    if report.localization.outcome == "no-failure-signal":
-        return stale or f"{site.class_name} · no failure signal"
-    text = _ranks(report, matches)
-    return f"{text} · {stale}" if stale else text
+class _Texts:
+    """Looks everything up by site: a program may have hundreds of them, and lenses are asked for often."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.layers = by_path(report)
+        self.totals = Counter(path[:-1] for path, (_, score) in self.layers.items() if score.rank is not None)
+        self.matches: dict[Span, list[Match]] = {}
+        for match in report.mapping.matches:
+            self.matches.setdefault(match.site.span, []).append(match)
+
+    def of(self, site: LayerSite) -> str:
+        matches = self.matches.get(site.span)
+        if matches is None and site.class_name == "InputLayer":
+            return "input, not ranked"
+        if matches is None:
+            return _cut(f"{site.class_name} · {unmatched(self.report.mapping, site)}")
+        stale = next((older(match.differences) for match in matches if match.differences), "")
+        if self.report.localization.outcome == "no-failure-signal":
+            return stale or f"{site.class_name} · no failure signal"
+        text = self.ranks(matches)
+        return f"{text} · {stale}" if stale else text
+
+    def ranks(self, matches: list[Match]) -> str:
+        layers = layers_of(self.layers, matches)
+        ranked = [(layer, score) for layer, score in layers if score.rank is not None]
+        if not ranked:
+            weightless = all(layer.parameters == 0 for layer, _ in layers)
+            return "in model, weightless, not ranked" if weightless else "in model, not ranked"
+        layer, score = ranked[0]
+        total = self.totals[layer.path[:-1]]
+        if len(ranked) > 1:
+            more = ", …" if len(ranked) > _SHOWN else ""
+            return f"{', '.join(rank(s) for _, s in ranked[:_SHOWN])}{more} of {total}"
+        parts = [f"{rank(score)} of {total}", number(score.suspiciousness), neurons(score)]
+        if layer.parameters == 0:
+            parts.append("weightless")
+        return " · ".join(parts)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _ranks(report: Report, matches: tuple[Match, ...]) -> str:
-    layers = layers_of(report, matches)
-    ranked = [(layer, score) for layer, score in layers if score.rank is not None]
-    if not ranked:
-        weightless = all(layer.parameters == 0 for layer, _ in layers)
-        return "in model, weightless, not ranked" if weightless else "in model, not ranked"
-    layer, score = ranked[0]
-    total = len(siblings(report, layer.path))
-    if len(ranked) > 1:
-        more = ", …" if len(ranked) > _SHOWN else ""
-        return f"{', '.join(rank(s) for _, s in ranked[:_SHOWN])}{more} of {total}"
-    parts = [f"{rank(score)} of {total}", number(score.suspiciousness), neurons(score)]
-    if layer.parameters == 0:
-        parts.append("weightless")
-    return " · ".join(parts)

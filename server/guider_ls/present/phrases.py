@@ -83,8 +83,15 @@ def unmatched(mapping: Mapping, site: LayerSite) -> str:
     return next((u.reason for u in mapping.unmatched_sites if u.site == site), "not in this model")
 
 
-def layers_of(report: Report, matches: Sequence[Match]) -> list[tuple[ModelLayer, LayerScore]]:
+Layers = dict[LayerPath, tuple[ModelLayer, LayerScore]]
+
+
+def by_path(report: Report) -> Layers:
+    """Every layer with its score, by its path."""
+    return {layer.path: (layer, score) for layer, score in report.layers()}
+
+
+def layers_of(known: Layers, matches: Sequence[Match]) -> list[tuple[ModelLayer, LayerScore]]:
     """The layers of some matches, the most suspicious first, the unranked last."""
-    known = {layer.path: (layer, score) for layer, score in report.layers()}
     found = [known[m.layer] for m in matches if m.layer in known]
     return sorted(found, key=lambda pair: (pair[1].rank is None, pair[1].rank or 0, pair[0].path))

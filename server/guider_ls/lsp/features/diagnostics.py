@@ -24,10 +24,10 @@ SEVERITIES = {
 def publish(server: GuiderServer, document: Document) -> None:
     """Send the diagnostics of a document as of now, if they are others than before."""
     settings = server.settings_of(document)
-    report = document.report if settings.enable else None
+    suspicious = document.derived(("findings", settings), lambda report: findings(report, settings))
     found = [
         diagnostic
-        for finding in (findings(report, settings) if report is not None else ())
+        for finding in ((suspicious or ()) if settings.enable else ())
         if (diagnostic := _diagnostic(server, document, finding)) is not None
     ]
     _send(server, document, types.PublishDiagnosticsParams(document.uri, found, document.version))

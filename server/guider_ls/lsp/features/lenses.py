@@ -40,10 +40,8 @@ def lenses_of(server: GuiderServer, document: Document) -> list[types.CodeLens]:
     settings = server.settings_of(document)
     if document.source is None or not (settings.enable and settings.code_lens):
         return []
-    report = document.report
-    if report is not None:
-        texts = ranked_lenses(report)
-    else:
+    texts = document.derived("lenses", ranked_lenses)
+    if texts is None:
         texts = static_lenses(document.source, OFFERS.get(document.status.state, "GUIDER: localize"))
     found = []
     for lens in texts:
