@@ -15,5 +15,5 @@ fi
 command -v npm >/dev/null 2>&1 || fail "npm is missing" "It usually comes with Node (Debian: apt-get install npm)."
 
 say "[1/1] Packages of the VS Code client (Node $version)"
-npm ci --no-fund --no-audit --loglevel=error
+npm ci --no-fund --no-audit --loglevel=error >/dev/null
 printf '%s' "$wanted" >$stamp
