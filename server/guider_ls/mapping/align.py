@@ -99,7 +99,17 @@ class _Alignment:
         ]
         results = [(one, result) for one, result in results if any(result.steps.values())]
         top = max((result.score for _, result in results), default=0)
-        return [(one, result) for one, result in results if result.score == top]
+        best = [(one, result) for one, result in results if result.score == top]
+        return [
+            pair
+            for number, pair in enumerate(best)
+            if not any(
+                _refines(other, pair, len(layers))
+                and not (_refines(pair, other, len(layers)) and number < index)
+                for index, other in enumerate(best)
+                if index != number
+            )
+        ]
 
     def _settle(
         self,
@@ -231,6 +241,15 @@ class _Alignment:
             UnmatchedSite(site, explain(index)) for index, site in enumerate(sites) if index not in used
         ]
         return Mapping(tuple(matches), tuple(unmatched), tuple(doubtful))
+
+
+def _refines(one: tuple[Outline, LevelResult], other: tuple[Outline, LevelResult], layers: int) -> bool:
+    """Whether one construction says the same as another, only more exactly."""
+    for layer in range(layers):
+        ours, theirs = one[1].sites(layer, one[0]), other[1].sites(layer, other[0])
+        if not ours <= theirs or (theirs and not ours):
+            return False
+    return True
 
 
 def _agree(site: LayerSite, layer: ModelLayer) -> bool:

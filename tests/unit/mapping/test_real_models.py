@@ -85,7 +85,10 @@ def test_no_line_is_wrong_after_an_edit(program: Path) -> None:
             assert match.site.span.line == moved(truth.calls[match.layer].line), (text, match)
 
 
-@pytest.mark.parametrize(("module", "build"), [("mobilenet_v2", "MobileNetV2"), ("resnet", "ResNet50")])
+NETWORKS = [("mobilenet_v2", "MobileNetV2"), ("resnet", "ResNet50"), ("efficientnet_v2", "EfficientNetV2B0")]
+
+
+@pytest.mark.parametrize(("module", "build"), NETWORKS)
 def test_networks_of_keras(module: str, build: str, tmp_path: Path) -> None:
     """Real programs of some hundred lines: Keras' own networks."""
     import keras
