@@ -101,6 +101,8 @@ class Runs:
         if reason == "save" and settings.run == "onModelChange" and self._client.watches_files:
             return
         if explicit:
+            if document.status.state == "running":
+                return
             self._client.forget(str(project.root))
             self._asked.add(document.key)
         project.scheduler.submit(document.key, partial(self._run, document.uri, project))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 import sys
 import traceback
@@ -20,6 +19,7 @@ from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
 from guider_engine.wire import ModelSummary
+from guider_ls import __version__
 from guider_ls.analysis.fingerprint import Fingerprints
 from guider_ls.analysis.store import Store, cache_folder
 from guider_ls.errors import InputError
@@ -56,7 +56,7 @@ class GuiderServer(LanguageServer):
         """Make a server that keeps results in ``cache``."""
         super().__init__(
             "guider-ls",
-            importlib.metadata.version("guider-ls"),
+            __version__,
             types.TextDocumentSyncKind.Full,
             protocol_cls=Protocol,
         )
@@ -106,7 +106,11 @@ class GuiderServer(LanguageServer):
             return None
         root = self._roots.get(document.path)
         if root is None:
-            root = self._roots[document.path] = project_root(document.path)
+            try:
+                root = project_root(document.path)
+            except (OSError, ValueError):  # a folder above that may not be looked into, or no possible path
+                root = document.path.parent
+            self._roots[document.path] = root
         if root not in self.projects:
             self.projects[root] = Project(root, self.client, self.report_background_error)
         return self.projects[root]
