@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from guider_engine.wire import ModelLayer, ModelSummary
 from guider_ls.mapping.comparison import automatic_number, compare, fits, literals
@@ -61,33 +60,44 @@ def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence
     return f"the lines that construct a {layer.class_name} belong to other layers of the model"
 
 
-@dataclass(frozen=True, slots=True)
 class SiteReasons:
     """Explains sites without layers."""
 
-    source: SourceMap
-    model: ModelSummary
-    outlines: tuple[Outline, ...]
-    chosen: tuple[Outline, ...]
-    doubtful: tuple[UnmatchedLayer, ...]
+    def __init__(
+        self,
+        source: SourceMap,
+        model: ModelSummary,
+        outlines: Sequence[Outline],
+        chosen: Sequence[Outline],
+        doubtful: Sequence[UnmatchedLayer],
+    ) -> None:
+        self._sites = source.sites
+        self._layers = tuple(_all(model.layers))
+        self._chosen = {step.site for outline in chosen for step in outline.steps}
+        self._homes: dict[int, list[Outline]] = {}
+        for outline in outlines:
+            for site in {step.site for step in outline.steps}:
+                self._homes.setdefault(site, []).append(outline)
+        self._wrappers = _wrappers(source.sites)
+        self._candidates = [layer.candidates for layer in doubtful if layer.candidates]
 
     def __call__(self, index: int) -> str:
         """Why the site of that index has no layer."""
-        site = self.source.sites[index]
-        wrapper = self._wrapper(site)
+        site = self._sites[index]
+        wrapper = self._wrappers.get(index) if index not in self._homes else None
         if wrapper is not None:
             return f"wrapped by {wrapper.class_name}, line {wrapper.span.line + 1}, which the model shows as one layer"
-        for layer in self.doubtful:
-            if site in layer.candidates:
-                others = [other for other in layer.candidates if other != site]
-                return f"may be a layer of the model, but so may {lines(others)}" if others else (
-                    "may be one of several layers of the model"
-                )  # fmt: skip
-        if not any(step.site == index for outline in self.chosen for step in outline.steps):
+        for candidates in self._candidates:
+            if any(candidate.span == site.span for candidate in candidates):
+                others = [other for other in candidates if other.span != site.span]
+                if others:
+                    return f"may be a layer of the model, but so may {lines(others)}"
+                return "may be one of several layers of the model"
+        if index not in self._chosen:
             return self._elsewhere(index)
         if site.class_name == "InputLayer":
             return "Keras does not list the input of this model as a layer"
-        same = [layer for layer in _all(self.model.layers) if fits(site, layer)]
+        same = [layer for layer in self._layers if fits(site, layer)]
         if not same:
             return f"the model has no {site.class_name}"
         said = literals(site)
@@ -97,29 +107,27 @@ class SiteReasons:
             return "in a branch that this model does not seem to have taken"
         return f"every {site.class_name} of the model comes from another line"
 
-    def _wrapper(self, site: LayerSite) -> LayerSite | None:
-        """The layer of Keras that takes the site's layer as an argument."""
-        return next(
-            (
-                other
-                for other in self.source.sites
-                if other.qualified_name.startswith("keras.layers.")
-                and (other.span.line, other.span.column) < (site.span.line, site.span.column)
-                and (site.span.end_line, site.span.end_column) < (other.span.end_line, other.span.end_column)
-                and not any(
-                    step.site == self.source.sites.index(site) for one in self.outlines for step in one.steps
-                )
-            ),
-            None,
-        )
-
     def _elsewhere(self, index: int) -> str:
-        homes = [outline for outline in self.outlines if any(step.site == index for step in outline.steps)]
+        homes = self._homes.get(index)
         if not homes:
             return "never becomes part of a model in this program"
         label = next((home.label for home in homes if home.label), "")
         kind = "layer" if homes[0].kind == "class" else "model"
         return f"part of another {kind}, {label}" if label else f"part of another {kind}"
+
+
+def _wrappers(sites: Sequence[LayerSite]) -> dict[int, LayerSite]:
+    """For each site inside the call of another one of Keras' layers, that layer; sites are in source order."""
+    found: dict[int, LayerSite] = {}
+    around: list[LayerSite] = []
+    for index, site in enumerate(sites):
+        start = (site.span.line, site.span.column)
+        while around and (around[-1].span.end_line, around[-1].span.end_column) <= start:
+            around.pop()
+        if around and around[-1].qualified_name.startswith("keras.layers."):
+            found[index] = around[-1]
+        around.append(site)
+    return found
 
 
 def _all(layers: Sequence[ModelLayer]) -> Iterable[ModelLayer]:
