@@ -11,6 +11,7 @@ from typing import Any, Literal
 import libcst as cst
 
 from guider_ls.source.catalog import positional
+from guider_ls.source.legacy import modernize
 from guider_ls.source.sites import Unknown
 from guider_ls.source.values import (
     Arguments,
@@ -117,6 +118,9 @@ class Trace:
         """One more layer (or what may be one), and the call as a site of it."""
         self.activity += 1
         named = spell(arguments, parameters or positional(qualified_name))
+        if qualified_name.startswith("keras.layers."):
+            class_name = qualified_name.rpartition(".")[2]
+            named = modernize(class_name, named, len(arguments.positional))
         name = arguments.keywords.get("name")
         draft = Draft(
             call, qualified_name, named, pattern_of(name) if name is not None else None, scope,

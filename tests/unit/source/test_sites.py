@@ -160,6 +160,21 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
 }
 
+OLD_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "Dense(output_dim=4, init='uniform')": {"units": 4, "kernel_initializer": "uniform"},
+    "Convolution2D(8, 3, 5, border_mode='same')": {"filters": 8, "kernel_size": (3, 5), "padding": "same"},
+    "Convolution2D(nb_filter=8, nb_row=3, nb_col=5)": {"filters": 8, "kernel_size": (3, 5)},
+    "Conv2D(8, 3, 3)": {"filters": 8, "kernel_size": 3, "strides": Unknown("3")},
+    "Conv2D(8, 3, 2)": {"filters": 8, "kernel_size": 3, "strides": 2},
+    "Dropout(p=0.5)": {"rate": 0.5},
+    "Embedding(10, output_dim=4)": {"input_dim": 10, "output_dim": 4},
+}
+
+
+@pytest.mark.parametrize("call", OLD_ARGUMENTS)
+def test_old_arguments(call: str) -> None:
+    assert dict(only(K + call).arguments) == OLD_ARGUMENTS[call]
+
 
 @pytest.mark.parametrize("call", ARGUMENTS)
 def test_arguments(call: str) -> None:
