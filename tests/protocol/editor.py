@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -261,16 +261,16 @@ class Editor:
 
 
 @asynccontextmanager
-async def editor(cache: Path, environ: Mapping[str, str] | None = None) -> AsyncIterator[Editor]:
-    """A server process with an editor in front of it."""
+async def editor(cache: Path, before: str = "") -> AsyncIterator[Editor]:
+    """A server process, in which some code runs ``before`` it serves, with an editor in front of it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
-        "from guider_ls.lsp.server import run_stdio; run_stdio()",
+        f"{before}\nfrom guider_ls.lsp.server import run_stdio; run_stdio()",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "GUIDER_CACHE": str(cache), **(environ or {})},
+        env={**os.environ, "GUIDER_CACHE": str(cache)},
     )
     client = Editor(process)
     try:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.protocol.editor import VS_CODE, Editor, ErrorAnswer, Message
+from tests.protocol.editor import VS_CODE, Editor, ErrorAnswer, Message, editor
 
 PROGRAM = """\
 import keras
@@ -356,6 +356,57 @@ async def test_nonsense_is_survived(client: Editor, folder: Path, body: bytes) -
     uri = client.open(folder / "train.py", PROGRAM)
     client.send_raw(body)
     assert len(await client.lenses(uri)) == 3
+
+
+DEFECT = """
+from guider_ls.lsp.documents import Document
+change = Document.change
+def broken(self, text, version):
+    change(self, text, version)
+    raise ZeroDivisionError(version)
+Document.change = broken
+"""
+
+
+async def test_a_defect_is_told_once_and_stops_nothing(cache: Path, folder: Path) -> None:
+    async with editor(cache, DEFECT) as client:
+        manual(client)
+        await client.initialize(folder)
+        uri = client.open(folder / "train.py", PROGRAM)
+        for _ in range(3):
+            client.change(uri, "\n" + PROGRAM, 2)
+        message = await client.wait_for("window/showMessage")
+        assert "ZeroDivisionError: 2" in message["message"]
+        assert "Traceback" in (await client.wait_for("window/logMessage"))["message"]
+        assert await lines(client, uri) == [5, 6, 7]
+        assert len(client.messages()) == 1
+
+
+NOISE = """
+from guider_ls.source import read
+quiet = read.read_program
+read.read_program = lambda text: (print(text), quiet(text))[1]
+"""
+
+
+async def test_printing_does_not_disturb_the_messages(cache: Path, folder: Path) -> None:
+    async with editor(cache, NOISE) as client:
+        manual(client)
+        await client.initialize(folder)
+        uri = client.open(folder / "train.py", PROGRAM)
+        assert await lines(client, uri) == [4, 5, 6]
+        assert b"layers.Dense" in client.stderr
+
+
+async def test_each_folder_has_its_own_settings(client: Editor, tmp_path: Path) -> None:
+    for name, settings in (("on", 'run = "manual"'), ("off", "enable = false")):
+        root = tmp_path / name
+        root.mkdir()
+        (root / "pyproject.toml").write_text(f"[tool.guider]\n{settings}\n")
+    await client.initialize(tmp_path)
+    on, off = (client.open(tmp_path / name / "train.py", PROGRAM) for name in ("on", "off"))
+    await client.wait_until(lambda: no_lenses(client, off))
+    assert len(await client.lenses(on)) == 3
 
 
 async def test_edits_of_unknown_documents_are_survived(client: Editor, folder: Path) -> None:

@@ -165,14 +165,24 @@ class GuiderServer(LanguageServer):
     async def _read(self, document: Document, delay: float) -> None:
         await asyncio.sleep(delay)
         try:
-            source = await self._in_reader(_read_program, document.lines.text)
-            await self._align(document, source, document.result)
+            while not await self._read_now(document):
+                pass
         except InputError as error:
             document.problem = error.message
         except Exception as error:
             self.report_background_error(error)
         document.read_once.set()
         self.refresh(document)
+
+    async def _read_now(self, document: Document) -> bool:
+        """Read the document; return whether text and result are still those that were read."""
+        lines, result = document.lines, document.result
+        source = await self._in_reader(_read_program, lines.text)
+        mapping = await self._aligned(source, result)
+        if document.lines is not lines or document.result is not result:
+            return False
+        document.take(Reading(source, mapping, result))
+        return True
 
     async def show(self, document: Document, result: Result) -> None:
         """Show another result on a document."""
@@ -183,14 +193,6 @@ class GuiderServer(LanguageServer):
                 break
         self.refresh(document)
         self.show_status(document, self.status_of(document))
-
-    async def _align(self, document: Document, source: SourceMap, result: Result | None) -> None:
-        while True:
-            mapping = await self._aligned(source, result)
-            if document.result is result:
-                document.take(Reading(source, mapping, result))
-                return
-            result = document.result
 
     async def _aligned(self, source: SourceMap, result: Result | None) -> Mapping | None:
         return None if result is None else await self._in_reader(_align, source, result.localization.model)
@@ -238,9 +240,11 @@ class GuiderServer(LanguageServer):
 
     def report_background_error(self, error: BaseException) -> None:
         """Log a bug, and tell it once."""
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        self.client.log(text, types.MessageType.Error)
-        summary = f"{type(error).__name__}: {error}"
+        trace = traceback.format_exception(type(error), error, error.__traceback__)
+        self._report(f"{type(error).__name__}: {error}", "".join(trace))
+
+    def _report(self, summary: str, trace: str) -> None:
+        self.client.log(trace, types.MessageType.Error)
         if summary not in self._reported:
             self._reported.add(summary)
             told = f"GUIDER had an internal error ({summary}). It goes on; the log has the details."
@@ -256,6 +260,10 @@ class GuiderServer(LanguageServer):
         """
         if source in (FeatureRequestError, JsonRpcException, JsonRpcInternalError):
             logger.warning("%s", error)
+        elif isinstance(error, JsonRpcInternalError) and isinstance(error.data, dict):
+            # What pygls makes of an exception in a handler.
+            trace = "".join(error.data.get("traceback", ()))
+            self._report(error.message, f"Traceback (most recent call last):\n{trace}{error.message}")
         else:
             self.report_background_error(error)
 
