@@ -43,7 +43,7 @@ class ModelLayer:
     builtin: bool
     """Whether the class is Keras' own (False: defined by the program or a third package)."""
     config: Mapping[str, Any]
-    """``layer.get_config()`` reduced to JSON scalars, lists and nested ``class_name`` strings."""
+    """``layer.get_config()`` as JSON data; objects in it are ``{"class_name", "config"}``."""
     parameters: int
     output_shape: tuple[int | None, ...] | None
     """Shape with the batch axis as ``None``; ``None`` where it is not one known tensor."""

@@ -247,7 +247,12 @@ def test_summary_is_plain_data() -> None:
         ]
     )
     wrapper, relu = summarize(model, Loss("mse")).layers
-    assert wrapper.config["layer"] == "Dense"
+    assert wrapper.config["layer"]["class_name"] == "Dense"
+    initializer = wrapper.config["layer"]["config"]["kernel_initializer"]
+    assert initializer == {
+        "class_name": "RandomNormal",
+        "config": {"mean": 1.0, "stddev": 0.05, "seed": None},
+    }
     assert wrapper.output_shape == (None, 6, 3)
     assert wrapper.parameters == 15
     assert relu.activation == "relu"

@@ -170,7 +170,7 @@ def _config(layer: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON data: objects by their class name, everything unknown by its text."""
+    """JSON data: objects as ``{"class_name", "config"}``, what Keras cannot spell by its class."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -178,7 +178,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return value["class_name"] if "class_name" in value else {str(k): _plain(v) for k, v in value.items()}
+        if "class_name" in value:
+            return {"class_name": str(value["class_name"]), "config": _plain(value.get("config"))}
+        return {str(key): _plain(item) for key, item in value.items()}
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         return _plain(value.item())
     return type(value).__name__

@@ -11,16 +11,20 @@ from typing import Any
 from guider_engine.wire import ModelLayer, ModelSummary
 from guider_ls.mapping.mapping import Difference
 from guider_ls.source.catalog import auto_name, is_application
-from guider_ls.source.sites import LayerSite, Unknown
+from guider_ls.source.parts import make, named
+from guider_ls.source.sites import LayerSite, Part, Unknown
 
 _NESTED = frozenset({"Functional", "Model"})
 
 _INCOMPARABLE = re.compile(
-    r".*_(initializer|regularizer|constraint|shape)$"
+    r".*_shape$"
     r"|name|dtype|trainable|seed|weights|function|arguments|layer|layers|cell|cells|vocabulary|inputs|outputs"
     r"|axis|axes|data_format|batch_size|noise_shape"
 )
 """Arguments that a layer's config may spell in a way that cannot be compared."""
+
+_PARTS = re.compile(r".*_(initializer|regularizer|constraint)")
+"""Arguments whose values are objects of Keras."""
 
 _RENAMED = {"LeakyReLU": {"alpha": "negative_slope"}, "MultiHeadAttention": {"head_size": "key_dim"}}
 
@@ -29,6 +33,10 @@ _DEFAULTS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (
         re.compile(r"Dense|(Separable|Depthwise)?Conv[123]D(Transpose)?|LSTM|GRU|SimpleRNN"),
         {"use_bias": True},
+    ),
+    (
+        re.compile(r"Dense|Conv[123]D(Transpose)?"),
+        {"kernel_initializer": "glorot_uniform", "kernel_regularizer": None},
     ),
     (
         re.compile(r"(Separable|Depthwise)?Conv[123]D(Transpose)?"),
@@ -180,6 +188,8 @@ def _agree(argument: str, given: Any, trained: Any) -> bool | None:
         if not isinstance(given, str) or not isinstance(trained, str):
             return None
         return _plain_name(given) == _plain_name(trained)
+    if _PARTS.fullmatch(argument):
+        return _agree_parts(given, trained)
     if given is None or isinstance(trained, Mapping):
         return None
     if isinstance(given, (tuple, list)) or isinstance(trained, (tuple, list)):
@@ -188,6 +198,33 @@ def _agree(argument: str, given: Any, trained: Any) -> bool | None:
         return given.lower() == trained.lower()
     if isinstance(given, (int, float)) and isinstance(trained, (int, float)):
         return math.isclose(given, trained, rel_tol=1e-6)
+    return None
+
+
+def _agree_parts(given: Any, trained: Any) -> bool | None:
+    """Initializers and the like: class and parameters; a seed, or what the text does not say, never differs."""
+    part, other = _part(given), _part(trained)
+    if part is None or other is None:
+        return None
+    if part.class_name != other.class_name:
+        # Keras before 2.3 saved Glorot's and He's initializers as the general one.
+        return None if "VarianceScaling" in (part.class_name, other.class_name) else False
+    verdicts = [
+        _agree("", value, other.arguments.get(name))
+        for name, value in part.arguments.items()
+        if name != "seed"
+    ]
+    return False if False in verdicts else True if all(verdicts) else None
+
+
+def _part(value: Any) -> Part | None:
+    """A part as the text says it, as its short name, or as a model's config has it."""
+    if isinstance(value, Part):
+        return value
+    if isinstance(value, str):
+        return named(value)
+    if isinstance(value, Mapping) and isinstance(value.get("config"), Mapping):
+        return make(str(value.get("class_name")), lambda _: value["config"])
     return None
 
 
@@ -228,4 +265,11 @@ def show(value: Any) -> str:
     """A value for people."""
     if isinstance(value, (tuple, list)):
         return "(" + ", ".join(map(show, value)) + ("," if len(value) == 1 else "") + ")"
-    return str(value)
+    if isinstance(value, Mapping):
+        value = _part(value) or value.get("class_name")
+    if isinstance(value, Part):
+        said = ((name, argument) for name, argument in value.arguments.items() if argument is not None)
+        return f"{value.class_name}({', '.join(f'{name}={show(argument)}' for name, argument in said)})"
+    if isinstance(value, Unknown):
+        return value.code
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,8 @@ import libcst as cst
 
 from guider_ls.source import constants, files
 from guider_ls.source.catalog import MERGES, is_application, layer_class
-from guider_ls.source.trace import Trace
+from guider_ls.source.parts import is_part_package, make
+from guider_ls.source.trace import Trace, spell
 from guider_ls.source.values import (
     UNKNOWN,
     Arguments,
@@ -26,6 +27,7 @@ from guider_ls.source.values import (
     Name,
     Object,
     Partial,
+    PartValue,
     Place,
     Super,
     Tensor,
@@ -91,6 +93,10 @@ class KerasCalls:
         if known is not None:
             return known
         package, _, last = name.rpartition(".")
+        if is_part_package(package) and not (arguments.open_positional or arguments.open_keywords):
+            part = make(last, lambda parameters: spell(arguments, parameters))
+            if part is not None:
+                return PartValue(part)
         if package == "builtins":
             return constants.builtin(last, arguments)
         if last[:1].isupper() and package.split(".")[0] not in _LIBRARIES:

@@ -25,11 +25,22 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """An initializer, regularizer or constraint that an argument constructs.
+
+    ``arguments`` holds every parameter: as the text says it, else Keras' default, `Unknown` where neither is known.
+    """
+
+    class_name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSite:
     """One expression that constructs a Keras layer.
 
     ``arguments`` maps Keras' parameter names (positional ones included, where the class is Keras' own) to the
-    literal value, a nested ``Unknown`` where it is not literal.
+    literal value, to a `Part`, or to `Unknown` where it is neither (also inside lists).
     """
 
     span: Span

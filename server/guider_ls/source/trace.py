@@ -23,6 +23,7 @@ from guider_ls.source.values import (
     Model,
     Name,
     Object,
+    PartValue,
     Text,
     Value,
     Where,
@@ -179,6 +180,8 @@ def literal(value: Value, code: cst.BaseExpression | None) -> Any:
     """A value as `LayerSite.arguments` holds it."""
     if isinstance(value, Known) and value.fixed:
         return value.value
+    if isinstance(value, PartValue):
+        return value.part
     if isinstance(value, Name):
         package, _, last = value.name.rpartition(".")
         if package in {"keras.activations", "keras.backend", "keras.ops", "tensorflow.nn", "keras.nn"}:

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import libcst as cst
 
+from guider_ls.source.sites import Part
+
 
 class Value:
     """Anything; by itself: nothing is known of it."""
@@ -89,6 +91,13 @@ class Where:
             self.loops + tuple(loop for loop in other.loops if loop not in self.loops),
             self.branches + tuple(branch for branch in other.branches if branch not in self.branches),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PartValue(Value):
+    """An initializer, regularizer or constraint."""
+
+    part: Part
 
 
 @dataclass(slots=True, eq=False)

@@ -97,6 +97,15 @@ def test_a_changed_argument_is_a_difference() -> None:
     assert found.matches[1].differences == ()
 
 
+GLOROT = {"kernel_initializer": {"class_name": "GlorotUniform", "config": {"seed": None}}}
+NORMAL = {
+    "kernel_initializer": {
+        "class_name": "RandomNormal",
+        "config": {"mean": 1.0, "stddev": 0.05, "seed": None},
+    }
+}
+
+
 @pytest.mark.parametrize(
     ("call", "config", "differences"),
     [
@@ -112,7 +121,52 @@ def test_a_changed_argument_is_a_difference() -> None:
         ("Conv2D(1, 5)", {}, (Difference("kernel_size", "5", "(3, 3)"),)),
         ("Conv2D(1, (3, 5))", {}, (Difference("kernel_size", "(3, 5)", "(3, 3)"),)),
         ("Conv2D(1, 3)", {"activation": "relu"}, (Difference("activation", "linear (default)", "relu"),)),
-        ("Conv2D(1, 3, kernel_initializer='zeros')", {"kernel_initializer": "GlorotUniform"}, ()),
+        ("Conv2D(1, 3, kernel_initializer='glorot_uniform')", GLOROT, ()),
+        ("Conv2D(1, 3, kernel_initializer=keras.initializers.GlorotUniform(seed=3))", GLOROT, ()),
+        ("Conv2D(1, 3)", GLOROT, ()),
+        ("Conv2D(1, 3, kernel_initializer=mine)", GLOROT, ()),
+        ("Conv2D(1, 3, kernel_initializer='mine')", GLOROT, ()),
+        (
+            "Conv2D(1, 3, kernel_initializer='zeros')",
+            GLOROT,
+            (Difference("kernel_initializer", "zeros", "GlorotUniform()"),),
+        ),
+        ("Conv2D(1, 3, kernel_initializer=keras.initializers.RandomNormal(1.0))", NORMAL, ()),
+        (
+            "Conv2D(1, 3, kernel_initializer=keras.initializers.RandomNormal(stddev=0.05))",
+            NORMAL,
+            (
+                Difference(
+                    "kernel_initializer",
+                    "RandomNormal(mean=0, stddev=0.05)",
+                    "RandomNormal(mean=1, stddev=0.05)",
+                ),
+            ),
+        ),
+        (
+            "Conv2D(1, 3)",
+            NORMAL,
+            (
+                Difference(
+                    "kernel_initializer", "glorot_uniform (default)", "RandomNormal(mean=1, stddev=0.05)"
+                ),
+            ),
+        ),
+        (
+            "Conv2D(1, 3, kernel_regularizer=keras.regularizers.l2(0.1))",
+            {"kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.009999999776482582}}},
+            (Difference("kernel_regularizer", "L2(l2=0.1)", "L2(l2=0.01)"),),
+        ),
+        (
+            "Conv2D(1, 3, kernel_regularizer='l2')",
+            {"kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.009999999776482582}}},
+            (),
+        ),
+        (
+            "Conv2D(1, 3)",
+            {"kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.1}}},
+            (Difference("kernel_regularizer", "None (default)", "L2(l2=0.1)"),),
+        ),
         ("Conv2D(1, 3, input_shape=(8, 8, 1))", {}, ()),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from guider_ls.errors import InputError
 from guider_ls.source.read import read_program
-from guider_ls.source.sites import LayerSite, SourceMap, Span, Unknown
+from guider_ls.source.sites import LayerSite, Part, SourceMap, Span, Unknown
 
 
 def cut(text: str, span: Span) -> str:
@@ -154,9 +154,25 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Rescaling(1.0 / 4)": {"scale": 0.25},
     "Dense(-(-3))": {"units": 3},
     "MaxPool2D(2)": {"pool_size": 2},
+    "Dense(10, kernel_regularizer=keras.regularizers.l2(1e-4))": {
+        "units": 10,
+        "kernel_regularizer": Part("L2", {"l2": 1e-4}),
+    },
+    "Dense(10, kernel_initializer=keras.initializers.RandomNormal(1.0, seed=s))": {
+        "units": 10,
+        "kernel_initializer": Part("RandomNormal", {"mean": 1.0, "stddev": 0.05, "seed": Unknown("s")}),
+    },
+    "Dense(10, kernel_initializer=keras.initializers.RandomNormal(**options))": {
+        "units": 10,
+        "kernel_initializer": Unknown("keras.initializers.RandomNormal(**options)"),
+    },
+    "Dense(10, kernel_initializer=keras.initializers.get('zeros'))": {
+        "units": 10,
+        "kernel_initializer": Unknown("keras.initializers.get('zeros')"),
+    },
     "Dense(10, kernel_initializer=keras.initializers.Zeros())": {
         "units": 10,
-        "kernel_initializer": Unknown("keras.initializers.Zeros()"),
+        "kernel_initializer": Part("Zeros", {}),
     },
 }
 
