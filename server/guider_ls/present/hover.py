@@ -13,6 +13,7 @@ from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
     by_path,
+    conditions,
     counted,
     escaped,
     layers_of,
@@ -129,16 +130,8 @@ def _tests(localization: Localization) -> str:
 
 
 def _conditions(score: LayerScore) -> str:
-    named = [
-        f"{count} {word}"
-        for count, word in (
-            (score.dead, "dead"),
-            (score.saturated, "saturated"),
-            (score.non_finite, "not finite"),
-        )
-        if count
-    ]
-    return f"Neurons {', '.join(named)}." if named else ""
+    named = ", ".join(said for said, _ in conditions(score))
+    return f"Of its neurons: {named}." if named else ""
 
 
 def _table(top: tuple[NeuronScore, ...]) -> str:

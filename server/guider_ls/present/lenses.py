@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from guider_ls.mapping.mapping import Match
-from guider_ls.present.phrases import by_path, layers_of, neurons, number, older, rank, unmatched
+from guider_ls.present.phrases import by_path, conditions, layers_of, neurons, number, older, rank, unmatched
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite, SourceMap, Span
 
@@ -82,6 +82,7 @@ class _Texts:
             more = ", …" if len(ranked) > _SHOWN else ""
             return f"{', '.join(rank(s) for _, s in ranked[:_SHOWN])}{more} of {total}"
         parts = [f"{rank(score)} of {total}", number(score.suspiciousness), neurons(score)]
+        parts += [said for said, count in conditions(score) if 2 * count > score.sampled]
         if layer.parameters == 0:
             parts.append("weightless")
         return " · ".join(parts)

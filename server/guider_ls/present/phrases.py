@@ -72,6 +72,12 @@ def tells_apart(localization: Localization, score: LayerScore) -> bool:
     return any(neuron.a_ef * tests.passed > neuron.a_ep * tests.failed for neuron in score.top)
 
 
+def conditions(score: LayerScore) -> tuple[tuple[str, int], ...]:
+    """``("64 saturated", 64)`` and the like, for the conditions that neurons of the layer are in."""
+    counts = {"dead": score.dead, "saturated": score.saturated, "not finite": score.non_finite}
+    return tuple((f"{count} {condition}", count) for condition, count in counts.items() if count)
+
+
 def older(differences: Sequence[Difference]) -> str:
     """What the line says and what the model has, where they differ."""
     said = ", ".join(f"{d.argument}: {d.source} here, {d.model} in the model" for d in differences)

@@ -9,6 +9,7 @@ from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
+    conditions,
     counted,
     number,
     older,
@@ -87,8 +88,7 @@ class _Page:
             yield self.terminal.style("dim", f"{'':15}{quoted}")
             if match.differences:
                 yield from self.terminal.wrapped(f"The {older(match.differences)}.", " " * 15, "yellow")
-        states = {"dead": score.dead, "saturated": score.saturated, "not finite": score.non_finite}
-        said = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+        said = ", ".join(text for text, _ in conditions(score))
         if said:
             yield f"{'':15}neurons: {said}"
         for inner, inner_score in _by_rank(layer.inner, score.inner)[:_INNER]:

@@ -36,7 +36,7 @@ def test_everything_that_is_known() -> None:
         "Dense **layer\\_0**: \\#1 of 2, suspiciousness 0.82",
         "Ochiai, mean × \\(1 − Gini\\), weighted by confidence · 100 tests: 77 passed, 23 failed",
         "41 of 64 neurons are active on more than half of the failing tests.",
-        "Neurons 3 dead.",
+        "Of its neurons: 3 dead.",
         "| 0 | 0.90 | 20 | 7 | 3 | 70 | 0.25 | 0.75 | dead |",
         "12 expected 3, got 5 (confidence 0.98)",
         'Mapped to this line by: name "fc\\_1"',

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from tests.unit.analysis.results import layer, localization, score
 from tests.unit.present.reports import layers, ranked, report, scores, site
 
@@ -76,6 +77,13 @@ def test_a_ranked_layer_without_weights() -> None:
     assert texts(report(found, (Match(site(0), (0,), ""),))) == [
         "#1 of 1 · 0.50 · 41 of 64 neurons · weightless"
     ]
+
+
+@pytest.mark.parametrize(("dead", "ending"), [(32, ""), (33, " · 33 dead")])
+def test_what_most_neurons_suffer_from_is_said(dead: int, ending: str) -> None:
+    suffering = dataclasses.replace(scores(0.5)[0], sampled=64, dead=dead, saturated=1)
+    found = localization(layers(1), (suffering,))
+    assert texts(report(found, (Match(site(0), (0,), ""),))) == [f"#1 of 1 · 0.50 · 41 of 64 neurons{ending}"]
 
 
 def test_sampled_neurons_are_said_to_be() -> None:
