@@ -51,6 +51,8 @@ class Editor:
         """Every notification and request of the server, in order."""
         self.silent: set[str] = set()
         """Requests of the server that are not answered."""
+        self.refused: set[str] = set()
+        """Requests of the server that are answered with an error."""
         self.capabilities: Message = {}
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
@@ -226,7 +228,9 @@ class Editor:
                 else:
                     answer.set_result(message["result"])
             return
-        if "id" in message and message["method"] not in self.silent:
+        if message["method"] in self.refused:
+            self.send({"id": message["id"], "error": {"code": -32601, "message": "not here"}})
+        elif "id" in message and message["method"] not in self.silent:
             self.send({"id": message["id"], "result": self._answer(message)})
         async with self._news:
             self.received.append(message)

@@ -216,6 +216,26 @@ async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
     assert not engine.is_running()
 
 
+async def test_an_editor_that_refuses_everything(client: Editor, project: Path) -> None:
+    client.refused = {
+        "workspace/configuration",
+        "client/registerCapability",
+        "workspace/codeLens/refresh",
+        "window/workDoneProgress/create",
+        "window/showDocument",
+    }
+    (project / "pyproject.toml").write_text(f"[tool.guider]\ninterpreter = ['{sys.executable}']\n")
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    await client.lenses(uri)
+    await client.status(uri, "ranked")
+    await client.command("guider.showReport", uri)
+    message = await client.wait_for("window/showMessage")
+    assert "report-train-" in message["message"]
+    assert client.of("$/progress") == []
+    assert client.stderr == b""
+
+
 @pytest.mark.parametrize("politely", [False, True])
 async def test_no_engine_outlives_its_editor(client: Editor, project: Path, politely: bool) -> None:
     await client.initialize(project, options=STATUS)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from guider_engine.wire import Progress
 from guider_ls.lsp.documents import Document, Status
@@ -104,6 +105,14 @@ class Client:
         answer.add_done_callback(lambda future: future.cancelled() or future.exception())
         return await asyncio.shield(answer)
 
+    async def suggest(self, method: str, params: Any) -> Any:
+        """Send a request that the client may refuse: then the answer is ``None``, and the log says so."""
+        try:
+            return await self.ask(method, params)
+        except JsonRpcException as error:
+            self.log(f"the editor refuses {method}: {error}")
+            return None
+
     # Messages
 
     def log(self, text: str, level: types.MessageType = types.MessageType.Info) -> None:
@@ -165,9 +174,12 @@ class _Bar:
 
     async def show(self) -> None:
         await asyncio.sleep(PROGRESS_DELAY)
-        await self._client.ask(
-            types.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams(self._token)
-        )
+        params = types.WorkDoneProgressCreateParams(self._token)
+        try:
+            await self._client.ask(types.WINDOW_WORK_DONE_PROGRESS_CREATE, params)
+        except JsonRpcException as error:
+            self._client.log(f"the editor refuses a progress: {error}")
+            return
         message, percentage = self._last
         begin = types.WorkDoneProgressBegin(
             self._title, cancellable=True, message=message or None, percentage=percentage or 0

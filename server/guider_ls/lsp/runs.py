@@ -101,7 +101,7 @@ class Runs:
         if reason == "save" and settings.run == "onModelChange" and self._client.watches_files:
             return
         if explicit:
-            if document.status.state == "running":
+            if project.scheduler.running == document.key and document.status.state == "running":
                 return
             self._client.forget(str(project.root))
             self._asked.add(document.key)
@@ -149,6 +149,9 @@ class Runs:
         except Exception:
             self._settle(document)
             raise
+        else:
+            if document.status.state == "running" and project.scheduler.is_newest(document.key, generation):
+                self._settle(document)
 
     async def _localize(self, document: Document, project: Project, explicit: bool, generation: int) -> None:
         await self._server.until_read(document)

@@ -89,7 +89,7 @@ async def _show(server: GuiderServer, name: str, text: str) -> None:
         server.client.tell(f"GUIDER: {path} cannot be written: {error}", types.MessageType.Error)
         return
     if server.client.shows_documents:
-        shown = await server.client.ask(
+        shown = await server.client.suggest(
             types.WINDOW_SHOW_DOCUMENT, types.ShowDocumentParams(path.as_uri(), take_focus=True)
         )
         if shown is not None and shown.success:

@@ -63,4 +63,4 @@ def refresh(server: GuiderServer, document: Document) -> None:
 
 
 async def _ask(server: GuiderServer) -> None:
-    await server.client.ask(types.WORKSPACE_CODE_LENS_REFRESH, None)
+    await server.client.suggest(types.WORKSPACE_CODE_LENS_REFRESH, None)

@@ -33,7 +33,9 @@ def register(server: GuiderServer) -> None:
                 types.Registration("guider-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, section)
             )
         if registrations:
-            await server.client.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations))
+            await server.client.suggest(
+                types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations)
+            )
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change(params: types.DidChangeWatchedFilesParams) -> None:
