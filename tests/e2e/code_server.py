@@ -100,8 +100,9 @@ class CodeServer:
         self._write("Machine", settings)
 
     def url(self, folder: Path) -> str:
-        """The address that opens ``folder``."""
-        return f"http://127.0.0.1:{self._port}/?folder={quote(str(folder))}"
+        """The address that opens a folder, or the folders of a ``.code-workspace`` file."""
+        kind = "workspace" if folder.suffix == ".code-workspace" else "folder"
+        return f"http://127.0.0.1:{self._port}/?{kind}={quote(str(folder))}"
 
     def processes(self, word: str) -> list[psutil.Process]:
         """Its descendants with ``word`` in their command line."""

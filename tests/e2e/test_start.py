@@ -61,7 +61,10 @@ def test_a_missing_server_is_one_message_that_helps(
     workbench.screenshot("start-no-server")
     assert not workbench.palette_offers("GUIDER: Localize Faults")
     message.get_by_role("button", name="Copy install command").click()
-    assert workbench.page.evaluate("navigator.clipboard.readText()") == "pipx install guider-ls"
+    workbench.until(
+        lambda: workbench.page.evaluate("navigator.clipboard.readText()") == "pipx install guider-ls",
+        "the command is in the clipboard",
+    )
     expect(workbench.messages()).to_have_count(0)
 
     # The command is set: no reload is needed.
