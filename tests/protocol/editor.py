@@ -241,6 +241,8 @@ class Editor:
             return [self.settings for _ in message["params"]["items"]]
         if message["method"] == "window/showDocument":
             return {"success": True}
+        if message["method"] == "window/showMessageRequest":
+            return message["params"]["actions"][0]
         return None
 
     async def _drain(self) -> None:

@@ -16,7 +16,7 @@ from tests.protocol.editor import VS_CODE, Editor, Message, editor
 
 STATUS = {"status": True}
 CONSTRUCTIONS = [10, 11, 12, 13, 14]
-RANK = re.compile(r"#=?[1-4] of 4 · \d\.\d+ · \d+ of \d+ neurons")
+RANK = re.compile(r"#[1-4]=? of 4 · \d\.\d+ · (\d+ of \d+ neurons|model is older)")
 
 
 def replace(path: Path, by: Path) -> None:
@@ -54,7 +54,7 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
     assert (published["uri"], published["version"]) == (uri, 1)
     (first, *others) = published["diagnostics"]
     line = first["range"]["start"]["line"]
-    assert shown[CONSTRUCTIONS.index(line)].startswith("#1 " if not others else "#=1 ")
+    assert shown[CONSTRUCTIONS.index(line)].startswith("#1 " if not others else "#1= ")
     source = program.read_text().splitlines()[line]
     assert source[first["range"]["start"]["character"] : first["range"]["end"]["character"]] == source.strip(
         " ,"
@@ -269,6 +269,19 @@ async def test_a_python_without_tensorflow(client: Editor, project: Path, tmp_pa
     client.notify("workspace/didChangeConfiguration", {"settings": None})
     await client.wait(lambda m: "/no/such/python" in str(m.get("params")))
     assert len([m for m in client.messages() if "pip install" in m]) == 1
+
+
+async def test_a_failure_offers_the_log(client: Editor, project: Path, tmp_path: Path, cache: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    client.settings["interpreter"] = [str(tmp_path / "bare" / "bin" / "python")]
+    await client.initialize(project, options={**STATUS, "buttons": True})
+    client.open(project / "train.py")
+    asked = await client.wait_for("window/showMessageRequest")
+    assert "pip install" in asked["message"]
+    assert [action["title"] for action in asked["actions"]] == ["Show Log"]
+    opened = await client.wait_for("window/showDocument")
+    assert opened["uri"] == (cache / "shown" / "engine.log").as_uri()
+    assert client.messages() == []
 
 
 async def engines(client: Editor) -> list[psutil.Process]:

@@ -150,7 +150,7 @@ class Running {
       ],
       outputChannel: output,
       stdioOptions: { stdout: logLines, stderr: logLines },
-      initializationOptions: { status: true, trusted: vscode.workspace.isTrusted },
+      initializationOptions: { status: true, buttons: true, trusted: vscode.workspace.isTrusted },
       initializationFailedHandler: () => false,
       middleware,
       errorHandler: {

@@ -59,31 +59,36 @@ def load_model(spec: str, root: str, *, safe_mode: bool) -> tuple[Any, ModelSumm
 def _check_file(path: Path) -> None:
     if not path.exists():
         raise unusable(
-            "model-missing", f"There is no model at {path}. Train the program first, or name another."
+            "model-missing",
+            f"There is no model {path.name} in {path.parent}. Train the program first, or name another.",
         )
     if path.is_dir():
         raise unusable(
             "model-format",
-            f"{path} is a folder (a SavedModel?). Save the model as one file: model.save('model.keras').",
+            f"{path.name} is a folder (a SavedModel?). Save the model as one file: model.save('model.keras').\n{path}",
         )
     if path.suffix.lower() not in FORMATS:
         raise unusable(
-            "model-format", f"{path.name}: expected a Keras model file ending in {', '.join(FORMATS)}."
+            "model-format",
+            f"{path.name} is no Keras model: expected a file ending in {', '.join(FORMATS)}.\n{path}",
         )
     size = path.stat().st_size
     if size == 0:
-        raise unusable("model-damaged", f"{path} is empty (0 bytes). Train and save the model again.")
+        raise unusable(
+            "model-damaged", f"{path.name} is empty (0 bytes). Train and save the model again.\n{path}"
+        )
     if path.suffix == ".keras" and not zipfile.is_zipfile(path):
         raise unusable(
             "model-damaged",
-            f"{path} is not a whole .keras archive ({size} bytes): truncated, still being written, or another "
-            "format. Save the model again with model.save('….keras').",
+            f"{path.name} is not a whole .keras archive ({size} bytes): truncated, still being written, or another "
+            f"format. Save the model again with model.save('….keras').\n{path}",
         )
     if path.suffix != ".keras":
         with path.open("rb") as file:
             if file.read(8) != b"\x89HDF\r\n\x1a\n":
                 raise unusable(
-                    "model-damaged", f"{path} is not an HDF5 file ({size} bytes). Save the model again."
+                    "model-damaged",
+                    f"{path.name} is not an HDF5 file ({size} bytes). Save the model again.\n{path}",
                 )
 
 
@@ -109,7 +114,7 @@ def _explain(path: Path, error: Exception) -> Exception:
     if isinstance(error, (OSError, zipfile.BadZipFile, EOFError)) or "unable to" in low:
         return unusable(
             "model-damaged",
-            f"{path} cannot be read: {first} It may be truncated or still being written; save the model again.",
+            f"{path.name} cannot be read: {first} It may be truncated or still being written; save it again.\n{path}",
             detail=text,
         )
     return unusable(

@@ -99,9 +99,11 @@ def _check(inputs: NDArray[Any], labels: NDArray[Any], origin: str) -> None:
 
 def _present(path: Path) -> None:
     if not path.is_file():
-        raise unusable("test-data-missing", f"There is no test data at {path}.")
+        raise unusable("test-data-missing", f"There is no test data {path.name} in {path.parent}.")
     if path.stat().st_size == 0:
-        raise unusable("test-data-damaged", f"{path} is empty (0 bytes). Write the test data again.")
+        raise unusable(
+            "test-data-damaged", f"{path.name} is empty (0 bytes). Write the test data again.\n{path}"
+        )
 
 
 def _npz(path: Path) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
@@ -116,7 +118,7 @@ def _npz(path: Path) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
             if keys is None:
                 raise unusable(
                     "test-data-keys",
-                    f"{path} holds {', '.join(names) or 'nothing'}; expected inputs and labels under names such as "
+                    f"{path.name} holds {', '.join(names) or 'nothing'}; expected inputs and labels named for example "
                     f"{' or '.join('/'.join(pair) for pair in KEYS[:6])}.",
                 )
             return archive[keys[0]], archive[keys[1]], keys
@@ -139,13 +141,15 @@ def _damaged(path: Path, error: Exception) -> EngineFailure:
     if any(sign in str(error) for sign in ("allow_pickle", "Object arrays", "Python objects")):
         return unusable(
             "test-data-pickled",
-            f"{path} holds pickled Python objects, which are never loaded because they can run code. Save plain "
-            "arrays (check dtype=object: ragged lists?).",
+            f"{path.name} holds pickled Python objects, which are never loaded because they can run code. Save plain "
+            f"arrays (dtype=object often comes from ragged lists).\n{path}",
         )
     kind = (
         "not a whole archive" if isinstance(error, zipfile.BadZipFile) else str(error) or type(error).__name__
     )
-    return unusable("test-data-damaged", f"{path} cannot be read: {kind}. Write the test data again.")
+    return unusable(
+        "test-data-damaged", f"{path.name} cannot be read: {kind}. Write the test data again.\n{path}"
+    )
 
 
 def _pair(spec: str, value: Any) -> tuple[NDArray[Any], NDArray[Any]]:

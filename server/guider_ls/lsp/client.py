@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -22,6 +23,14 @@ PROGRESS_DELAY = 0.5
 """Seconds that a run may take without showing progress."""
 
 
+@dataclass(frozen=True, slots=True)
+class Button:
+    """What a message offers to do."""
+
+    title: str
+    action: Callable[[], Awaitable[None]]
+
+
 class Client:
     """The editor at the other end. All methods belong to the event loop."""
 
@@ -35,6 +44,7 @@ class Client:
         """Settings from clients that send them instead of being asked."""
         self.encoding: Encoding = "utf-16"
         self.wants_status = False
+        self._wants_buttons = False
 
     def introduce(self, params: types.InitializeParams) -> None:
         """Take over what the client says of itself."""
@@ -43,6 +53,7 @@ class Client:
         options = params.initialization_options
         if isinstance(options, dict):
             self.wants_status = options.get("status") is True
+            self._wants_buttons = options.get("buttons") is True
             self.trusted = options.get("trusted") is not False
 
     # What it can do
@@ -123,12 +134,31 @@ class Client:
         """A message that the user sees."""
         self._server.window_show_message(types.ShowMessageParams(level, text))
 
-    def tell_once(self, subject: str, text: str, level: types.MessageType = types.MessageType.Error) -> None:
-        """A message that is shown once, until something about its subject changes."""
+    def tell_once(
+        self,
+        subject: str,
+        text: str,
+        level: types.MessageType = types.MessageType.Error,
+        button: Button | None = None,
+    ) -> None:
+        """A message that is shown once, until something about its subject changes.
+
+        The button is for clients that want them: some stop the user's work for a message with one.
+        """
         said = self._said.setdefault(subject, set())
-        if text not in said:
-            said.add(text)
+        if text in said:
+            return
+        said.add(text)
+        if button is not None and self._wants_buttons:
+            self._server.spawn(self._offer(text, level, button))
+        else:
             self.tell(text, level)
+
+    async def _offer(self, text: str, level: types.MessageType, button: Button) -> None:
+        params = types.ShowMessageRequestParams(level, text, [types.MessageActionItem(button.title)])
+        pressed = await self.suggest(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
+        if pressed is not None and pressed.title == button.title:
+            await button.action()
 
     def forget(self, subject: str) -> None:
         """Something changed: what was said once may be said again."""

@@ -14,7 +14,9 @@ from lsprotocol import types
 from guider_ls.analysis.fingerprint import Fingerprint, files_of, is_fresh, settled
 from guider_ls.analysis.store import Stored
 from guider_ls.errors import Cancelled, GuiderError, InputError, UsageError
+from guider_ls.lsp.client import Button
 from guider_ls.lsp.documents import Document, Result, Status
+from guider_ls.lsp.features.commands import show_log
 from guider_ls.lsp.projects import Project
 from guider_ls.project.settings import Settings
 from guider_ls.source.sites import SourceMap
@@ -275,7 +277,12 @@ class Runs:
         )
         self._status(document, state, text, error.message)
         if explicit or (not no_target and error.code != "program-syntax"):
-            self._client.tell_once(str(project.root), f"GUIDER: {error.message}")
+            button = (
+                Button("Show Log", partial(show_log, self._server, [project]))
+                if project.engine_log()
+                else None
+            )
+            self._client.tell_once(str(project.root), f"GUIDER: {error.message}", button=button)
         self._server.refresh(document)
 
     def _settle(self, document: Document) -> None:

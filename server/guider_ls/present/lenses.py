@@ -67,25 +67,25 @@ class _Texts:
         stale = next((older(match.differences) for match in matches if match.differences), "")
         if self.report.localization.outcome == "no-failure-signal":
             return stale or f"{site.class_name} · no failure signal"
-        text = self.ranks(matches)
-        return f"{text} · {stale}" if stale else text
+        place, details = self.parts(matches)
+        return " · ".join([*place, stale] if stale else [*place, *details])
 
-    def ranks(self, matches: list[Match]) -> str:
+    def parts(self, matches: list[Match]) -> tuple[list[str], list[str]]:
+        """Where the layers of a line rank, and what else is known of its only one."""
         layers = layers_of(self.layers, matches)
         ranked = [(layer, score) for layer, score in layers if score.rank is not None]
         if not ranked:
             weightless = all(layer.parameters == 0 for layer, _ in layers)
-            return "in model, weightless, not ranked" if weightless else "in model, not ranked"
+            return ["in model, weightless, not ranked" if weightless else "in model, not ranked"], []
         layer, score = ranked[0]
         total = self.totals[layer.path[:-1]]
         if len(ranked) > 1:
             more = ", …" if len(ranked) > _SHOWN else ""
-            return f"{', '.join(rank(s) for _, s in ranked[:_SHOWN])}{more} of {total}"
-        parts = [f"{rank(score)} of {total}", number(score.suspiciousness), neurons(score)]
-        parts += [said for said, count in conditions(score) if 2 * count > score.sampled]
-        if layer.parameters == 0:
-            parts.append("weightless")
-        return " · ".join(parts)
+            return [f"{', '.join(rank(s) for _, s in ranked[:_SHOWN])}{more} of {total}"], []
+        most = [said for said, count in conditions(score) if 2 * count > score.sampled]
+        weightless_too = ["weightless"] if layer.parameters == 0 else []
+        place = [f"{rank(score)} of {total}", number(score.suspiciousness)]
+        return place, [neurons(score), *most, *weightless_too]
 
 
 def _cut(text: str) -> str:

@@ -40,8 +40,8 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 
 
 def rank(score: LayerScore) -> str:
-    """``#1``; ``#=1`` where other layers have the same score."""
-    return f"#{'=' if score.tied else ''}{score.rank}"
+    """``#1``; ``#1=`` where other layers have the same score."""
+    return f"#{score.rank}{'=' if score.tied else ''}"
 
 
 def siblings(report: Report, path: LayerPath) -> tuple[LayerScore, ...]:

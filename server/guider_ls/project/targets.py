@@ -205,11 +205,11 @@ def _existing(item: str, root: Path, part: _Part) -> Path:
             else f"No {kinds[0]} file is in that folder."
         )
     else:
-        beside = "Nor does its folder exist."
+        beside = "Nor is there such a folder."
     code = {"model": "model-missing", "test_data": "test-data-missing"}[part]
     raise InputError(
         code,
-        f"The {_NAMES[part]} {path} does not exist. {beside}\n"
+        f"There is no {_NAMES[part]} {path.name} in {path.parent}. {beside}\n"
         f"Correct the path (a relative one starts at {root}), or run the program that writes the file.",
     )
 

@@ -144,7 +144,7 @@ def test_a_program_that_was_not_run_yet(root: Path) -> None:
     ("settings", "code", "near"),
     [
         (Settings(model="modle.keras", test_data=("t.npz",)), "model-missing", "model.h5, model.keras"),
-        (Settings(model="nowhere/m.keras", test_data=("t.npz",)), "model-missing", "Nor does its folder"),
+        (Settings(model="nowhere/m.keras", test_data=("t.npz",)), "model-missing", "Nor is there such a folder"),
         (Settings(model="model.keras", test_data=("test.npz",)), "test-data-missing", "t.npz"),
         (Settings(model="model.keras", test_data=("x.csv",)), "test-data-missing", "No .csv file"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from lsprotocol import types
 
 if TYPE_CHECKING:
     from guider_ls.lsp.documents import Document
+    from guider_ls.lsp.projects import Project
     from guider_ls.lsp.server import GuiderServer
 
 
@@ -54,16 +56,20 @@ def register(server: GuiderServer) -> None:
         await _show(server, f"report-{_short(document.key)}.txt", to_text(report))
 
     @server.command("guider.showLog")
-    async def show_log(*arguments: str) -> None:
+    async def show_engine_log(*arguments: str) -> None:
         uri = _uri(arguments)
         document = server.documents.get(uri) if uri else None
         own = server.project_of(document) if document is not None else None
-        projects = [own] if own is not None else list(server.projects.values())
-        logs = [f"{p.root}\n\n{text}" for p in projects if (text := p.engine_log())]
-        if not logs:
-            server.client.tell("GUIDER: no engine has been started yet, so there is no log.")
-            return
-        await _show(server, "engine.log", "\n\n".join(logs) + "\n")
+        await show_log(server, [own] if own is not None else list(server.projects.values()))
+
+
+async def show_log(server: GuiderServer, projects: Sequence[Project]) -> None:
+    """Show what the engines of some projects printed last."""
+    logs = [f"{p.root}\n\n{text}" for p in projects if (text := p.engine_log())]
+    if not logs:
+        server.client.tell("GUIDER: no engine has been started yet, so there is no log.")
+        return
+    await _show(server, "engine.log", "\n\n".join(logs) + "\n")
 
 
 def _uri(arguments: tuple[str, ...]) -> str | None:
