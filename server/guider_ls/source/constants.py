@@ -14,6 +14,8 @@ from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Table, Tex
 
 LONGEST = 512
 """Items of a sequence that is spelled out, and loop rounds that are run one by one."""
+LONGEST_TEXT = 10_000
+"""Characters (or bytes) of a string that is spelled out."""
 
 _BINARY: dict[type[cst.BaseBinaryOp], Callable[[Any, Any], Any]] = {
     cst.Add: operator.add,
@@ -37,11 +39,19 @@ _COMPARE: dict[type[cst.BaseCompOp], Callable[[Any, Any], Any]] = {
     cst.In: lambda one, many: one in many,
     cst.NotIn: lambda one, many: one not in many,
 }
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function for function in (int, float, str, bool, max, min, abs, sum, round, chr, ord)
+}
+
+Literal = cst.Integer | cst.Float | cst.SimpleString
 
 
-def number(node: cst.Integer | cst.Float) -> Value:
-    """A number literal."""
-    return Known(node.evaluated_value)
+def literal(node: Literal) -> Value:
+    """A number or a string; unknown where Python would not take it, such as ``"C:\\Users"``, which libcst does."""
+    try:
+        return Known(node.evaluated_value)
+    except (SyntaxError, ValueError):
+        return UNKNOWN
 
 
 def plain(value: Value) -> Any:
@@ -78,7 +88,7 @@ def constant(result: Any, *, fixed: bool) -> Value:
     """A Python object as a value."""
     if isinstance(result, (list, tuple)) and len(result) <= LONGEST:
         return Items([constant(item, fixed=fixed) for item in result], isinstance(result, tuple))
-    if isinstance(result, (str, bytes)) and len(result) > 10_000:
+    if isinstance(result, (str, bytes)) and len(result) > LONGEST_TEXT:
         return UNKNOWN
     if isinstance(result, int) and result.bit_length() > 128:
         return UNKNOWN
@@ -98,6 +108,8 @@ def binary(node: cst.BaseBinaryOp, left: Value, right: Value) -> Value:
                 if count * len(items.items) <= LONGEST:
                     return Items(items.items * count, items.is_tuple, items.exact)
                 return Items(items.items, items.is_tuple, exact=False)
+        if any(isinstance(side, Known) and isinstance(side.value, (str, bytes)) for side in (left, right)):
+            return compute([left, right], _repeat)
     if isinstance(node, cst.Add) and (is_text(left) or is_text(right)):
         return concatenate([left, right])
     if isinstance(node, cst.Modulo) and isinstance(left, Known) and isinstance(left.value, str):
@@ -107,6 +119,13 @@ def binary(node: cst.BaseBinaryOp, left: Value, right: Value) -> Value:
     if function in (operator.pow, operator.lshift) and not _is_small(right):
         return UNKNOWN
     return compute([left, right], function) if function is not None else UNKNOWN
+
+
+def _repeat(left: Any, right: Any) -> Any:
+    text, times = (left, right) if isinstance(left, (str, bytes)) else (right, left)
+    if len(text) * times > LONGEST_TEXT:
+        raise ValueError
+    return text * times
 
 
 def _is_small(value: Value) -> bool:
@@ -193,11 +212,7 @@ def builtin(name: str, arguments: Arguments) -> Value:
         items = elements(values[0])
         fixed = isinstance(values[0], Items) and is_fixed(values[0])
         return Known(len(items), fixed) if items is not None else UNKNOWN
-    simple: dict[str, Callable[..., Any]] = {
-        "int": int, "float": float, "str": str, "bool": bool, "max": max, "min": min, "abs": abs,
-        "sum": sum, "round": round, "chr": chr, "ord": ord,
-    }  # fmt: skip
-    return compute(values, simple[name]) if name in simple and values else UNKNOWN
+    return compute(values, _FUNCTIONS[name]) if name in _FUNCTIONS and values else UNKNOWN
 
 
 def _range(*bounds: int) -> list[int]:

@@ -100,14 +100,8 @@ class Expressions(KerasCalls):
         constant = _CONSTANTS.get(node.value)
         return constant if constant is not None else self.look_up(node.value)
 
-    def _integer(self, node: cst.Integer) -> Value:
-        return constants.number(node)
-
-    def _float(self, node: cst.Float) -> Value:
-        return constants.number(node)
-
-    def _simple_string(self, node: cst.SimpleString) -> Value:
-        return Known(node.evaluated_value)
+    def _literal(self, node: constants.Literal) -> Value:
+        return constants.literal(node)
 
     def _concatenated_string(self, node: cst.ConcatenatedString) -> Value:
         return constants.concatenate([self.evaluate(node.left), self.evaluate(node.right)])
@@ -116,10 +110,7 @@ class Expressions(KerasCalls):
         parts: list[Value] = []
         for part in node.parts:
             if isinstance(part, cst.FormattedStringText):
-                try:
-                    parts.append(Known(cst.SimpleString('"""' + part.value + '"""').evaluated_value))
-                except Exception:
-                    parts.append(Text(".*"))
+                parts.append(constants.literal(cst.SimpleString(f'"""{part.value}"""')))
             elif isinstance(part, cst.FormattedStringExpression):
                 value = self.evaluate(part.expression)
                 formatted = part.format_spec is not None or part.conversion is not None
@@ -129,10 +120,7 @@ class Expressions(KerasCalls):
     def _tuple(self, node: cst.Tuple) -> Value:
         return self._items(node.elements, is_tuple=True)
 
-    def _list(self, node: cst.List) -> Value:
-        return self._items(node.elements)
-
-    def _set(self, node: cst.Set) -> Value:
+    def _list(self, node: cst.List | cst.Set) -> Value:
         return self._items(node.elements)
 
     def _items(self, elements: Sequence[cst.BaseElement], *, is_tuple: bool = False) -> Items:
@@ -240,20 +228,11 @@ class Expressions(KerasCalls):
 
     # loops inside expressions
 
-    def _list_comp(self, node: cst.ListComp) -> Value:
-        return self._comprehension(node, node.for_in)
-
-    def _set_comp(self, node: cst.SetComp) -> Value:
-        return self._comprehension(node, node.for_in)
-
-    def _generator_exp(self, node: cst.GeneratorExp) -> Value:
-        return self._comprehension(node, node.for_in)
-
     def _dict_comp(self, node: cst.DictComp) -> Value:
-        items = self._comprehension(node, node.for_in)
+        items = self._comprehension(node)
         return Table({object(): item for item in items.items})
 
-    def _comprehension(self, node: Any, loop: cst.CompFor) -> Items:
+    def _comprehension(self, node: cst.BaseComp) -> Items:
         names = dict(self.frame.names)
         result = Items([])
 
@@ -261,10 +240,10 @@ class Expressions(KerasCalls):
             if isinstance(node, cst.DictComp):
                 self.evaluate(node.key)
                 result.items.append(self.evaluate(node.value))
-            else:
+            elif isinstance(node, cst.BaseSimpleComp):
                 result.items.append(self.evaluate(node.elt))
 
-        self._comp_for(loop, body, result)
+        self._comp_for(node.for_in, body, result)
         self.frame.names = names
         return result
 
@@ -275,12 +254,14 @@ class Expressions(KerasCalls):
         result.exact &= known
         with self.trace.loop(known=known):
             before = self.trace.activity
-            for number, item in enumerate(
-                rounds if rounds is not None and known else [constants.some_element(iterable)]
-            ):
-                if number == 1 and self.trace.activity == before and len(rounds or ()) > 16:
+            # A copy: the body may change the list that it runs over.
+            items = list(rounds) if rounds is not None and known else [constants.some_element(iterable)]
+            for number, item in enumerate(items):
+                idle = number == 1 and self.trace.activity == before and len(items) > 16
+                if idle or (number and self.trace.exhausted):
                     result.exact = False
                     break
+                self.trace.steps += 1
                 self.assign(loop.target, loosen(item))
                 self._comp_round(loop, body, result)
 
@@ -488,14 +469,14 @@ class Expressions(KerasCalls):
 
 _HANDLERS: dict[type[cst.CSTNode], Callable[[Expressions, Any], Value]] = {
     cst.Name: Expressions._name,
-    cst.Integer: Expressions._integer,
-    cst.Float: Expressions._float,
-    cst.SimpleString: Expressions._simple_string,
+    cst.Integer: Expressions._literal,
+    cst.Float: Expressions._literal,
+    cst.SimpleString: Expressions._literal,
     cst.ConcatenatedString: Expressions._concatenated_string,
     cst.FormattedString: Expressions._formatted_string,
     cst.Tuple: Expressions._tuple,
     cst.List: Expressions._list,
-    cst.Set: Expressions._set,
+    cst.Set: Expressions._list,
     cst.Dict: Expressions._dict,
     cst.BinaryOperation: Expressions._binary_operation,
     cst.UnaryOperation: Expressions._unary_operation,
@@ -505,9 +486,9 @@ _HANDLERS: dict[type[cst.CSTNode], Callable[[Expressions, Any], Value]] = {
     cst.NamedExpr: Expressions._named_expr,
     cst.Await: Expressions._await,
     cst.Lambda: Expressions._lambda,
-    cst.ListComp: Expressions._list_comp,
-    cst.SetComp: Expressions._set_comp,
-    cst.GeneratorExp: Expressions._generator_exp,
+    cst.ListComp: Expressions._comprehension,
+    cst.SetComp: Expressions._comprehension,
+    cst.GeneratorExp: Expressions._comprehension,
     cst.DictComp: Expressions._dict_comp,
     cst.Attribute: Expressions._attribute,
     cst.Subscript: Expressions._subscript,

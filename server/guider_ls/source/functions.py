@@ -52,9 +52,14 @@ class Functions(Expressions):
         scope = f"{self.frame.scope}.{node.name.value}" if self.frame.scope else node.name.value
         closure = self.frame.parent if self.frame.is_class and self.frame.parent is not None else self.frame
         function = Function(
-            node, scope, closure, self.frame.owner if self.frame.is_class else None, self.defaults(node.params),
-            is_property=bool(names & {"property", "cached_property"}), is_static="staticmethod" in names,
-        )  # fmt: skip
+            node,
+            scope,
+            closure,
+            owner=self.frame.owner if self.frame.is_class else None,
+            defaults=self.defaults(node.params),
+            is_property=bool(names & {"property", "cached_property"}),
+            is_static="staticmethod" in names,
+        )
         self.frame.names[node.name.value] = function
         self.trace.functions.append(function)
 
@@ -73,6 +78,7 @@ class Functions(Expressions):
         if too_deep or trace.exhausted or (trace.dead and key in trace.executed):
             return merge(arguments.all())
         trace.executed.add(key)
+        trace.steps += 1
         frame = Frame({}, function.frame, function.name, owner=function.owner, self_value=self_value)
         self._bind_parameters(function, arguments, self_value, frame)
         caller, loops, branches = self.frame, trace.loops, trace.branches
@@ -155,7 +161,12 @@ class Functions(Expressions):
             )
         else:
             instance = trace.construct(
-                node, f".{of.name}", arguments, self.frame.scope, parameters, certain=of.kind == "layer"
+                node,
+                f".{of.name}",
+                arguments,
+                self.frame.scope,
+                certain=of.kind == "layer",
+                parameters=parameters,
             )
         made = Object(of, instance)
         instance.inside = made

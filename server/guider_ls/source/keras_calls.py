@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 import libcst as cst
@@ -83,10 +84,7 @@ class KerasCalls:
             return self._model("opaque", name, arguments, node)
         if name == "functools.partial" and arguments.positional:
             code = {key - 1 if isinstance(key, int) else key: part for key, part in arguments.code.items()}
-            given = Arguments(
-                arguments.positional[1:], arguments.keywords, code,
-                arguments.open_positional, arguments.open_keywords,
-            )  # fmt: skip
+            given = replace(arguments, positional=arguments.positional[1:], code=code)
             return Partial(arguments.positional[0], given)
         self._write(callee, name.rpartition(".")[2], arguments, node)
         known = files.path_function(name, arguments) or constants.library(name, arguments)
@@ -100,11 +98,11 @@ class KerasCalls:
         if package == "builtins":
             return constants.builtin(last, arguments)
         if last[:1].isupper() and package.split(".")[0] not in _LIBRARIES:
-            return Candidate(self.trace.construct(node, name, arguments, self.frame.scope, (), certain=False))
+            return Candidate(self.trace.construct(node, name, arguments, self.frame.scope, certain=False))
         return merge(arguments.all())
 
     def _layer(self, name: str, qualified: str, arguments: Arguments, node: cst.Call) -> Value:
-        instance = self.trace.construct(node, qualified, arguments, self.frame.scope, (), certain=True)
+        instance = self.trace.construct(node, qualified, arguments, self.frame.scope, certain=True)
         last = name.rpartition(".")[2]
         if last == "Input":
             return Tensor(frozenset({instance}))
@@ -120,7 +118,7 @@ class KerasCalls:
         arguments: Arguments,
         node: cst.Call,
     ) -> Model:
-        instance = self.trace.construct(node, name, arguments, self.frame.scope, (), certain=False)
+        instance = self.trace.construct(node, name, arguments, self.frame.scope, certain=False)
         holders = [part for part in self.frame.scope.split(".") if not part.startswith("__")]
         model = Model(instance, kind, holders[-1] if holders else "")
         instance.inside = model

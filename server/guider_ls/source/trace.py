@@ -113,10 +113,25 @@ class Trace:
             self.where = outer
 
     def construct(
-        self, call: cst.Call, qualified_name: str, arguments: Arguments, scope: str, parameters: tuple[str, ...],
-        *, certain: bool,
-    ) -> Instance:  # fmt: skip
-        """One more layer (or what may be one), and the call as a site of it."""
+        self,
+        call: cst.Call,
+        qualified_name: str,
+        arguments: Arguments,
+        scope: str,
+        *,
+        certain: bool,
+        parameters: tuple[str, ...] = (),
+    ) -> Instance:
+        """One more layer (or what may be one), and the call as a site of it.
+
+        Args:
+            call: what constructs it.
+            qualified_name: of its class.
+            arguments: of the call.
+            scope: where the call stands, see `LayerSite.scope`.
+            certain: it is a layer for sure, not only if it is used as one.
+            parameters: names of the positional parameters, where the class is the program's own.
+        """
         self.activity += 1
         named = spell(arguments, parameters or positional(qualified_name))
         if qualified_name.startswith("keras.layers."):
@@ -124,9 +139,16 @@ class Trace:
             named = modernize(class_name, named, len(arguments.positional))
         name = arguments.keywords.get("name")
         draft = Draft(
-            call, qualified_name, named, pattern_of(name) if name is not None else None, scope,
-            self.loops > 0, self.branches > 0, not (arguments.open_positional or arguments.open_keywords), certain,
-        )  # fmt: skip
+            call=call,
+            qualified_name=qualified_name,
+            arguments=named,
+            name_pattern=pattern_of(name) if name is not None else None,
+            scope=scope,
+            repeats=self.loops > 0,
+            conditional=self.branches > 0,
+            complete=not (arguments.open_positional or arguments.open_keywords),
+            certain=certain,
+        )
         known = self.drafts.setdefault(id(call), draft)
         if known is not draft:
             _widen(known, draft, arguments)

@@ -449,3 +449,25 @@ def test_a_long_program() -> None:
     assert [cut(text, site.span) for site in sites[::99]] == [
         f"Dense({i}, name='d{i}')" for i in range(0, 1000, 99)
     ]
+
+
+@pytest.mark.parametrize("literal", ['"C:\\Users"', '"\\N{no such}"', "b'é'", "9" * 5000])
+def test_literals_that_libcst_takes_and_python_does_not(literal: str) -> None:
+    source = read_program(K + f"path = {literal}\nDense(3, name={literal})\n")
+    assert source.sites[0].arguments["units"] == 3
+    assert source.sites[0].arguments["name"] == Unknown(literal)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'a' * 10**12",
+        "10**12 * b'a'",
+        "[kinds.append(kind) for kind in kinds]",
+        "[Dense(a + b + c) for a in range(500) for b in range(500) for c in range(500)]",
+        f"[1 {' '.join(f'for x{i} in range(10)' for i in range(9))}]",
+    ],
+)
+def test_expressions_that_would_take_long_or_much(expression: str) -> None:
+    source = read_program(K + f"kinds = ['relu', 'tanh']\nmuch = {expression}\nDense(3)\n")
+    assert source.sites[-1].arguments["units"] == 3
