@@ -54,10 +54,8 @@ def _outlines_for(outlines: Sequence[Outline], class_name: str) -> list[Outline]
 
 def _plain_outline(construction: tuple[int, ...], sites: Sequence[LayerSite]) -> Outline:
     steps = tuple(Step(index, sites[index].name_pattern, sites[index].conditional) for index in construction)
-    loops = tuple(
-        (position, position + 1) for position, index in enumerate(construction)
-        if sites[index].repeats and construction.count(index) == 1
-    )  # fmt: skip
+    alone = [at for at, index in enumerate(construction) if construction.count(index) == 1]
+    loops = tuple((at, at + 1) for at in alone if sites[construction[at]].repeats)
     return Outline("", "fragment", steps, loops)
 
 

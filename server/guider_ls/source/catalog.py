@@ -166,10 +166,29 @@ _POSITIONAL: dict[str, tuple[str, ...]] = {
 }
 
 _BARE = (
-    "ActivityRegularization", "Add", "AdditiveAttention", "Attention", "Average", "Discretization", "HashedCrossing",
-    "Hashing", "Identity", "IntegerLookup", "Layer", "Maximum", "MelSpectrogram", "Minimum", "Multiply", "PReLU",
-    "RandomHeight", "RandomWidth", "RMSNormalization", "StringLookup", "Subtract", "ThresholdedReLU",
-)  # fmt: skip
+    "ActivityRegularization",
+    "Add",
+    "AdditiveAttention",
+    "Attention",
+    "Average",
+    "Discretization",
+    "HashedCrossing",
+    "Hashing",
+    "Identity",
+    "IntegerLookup",
+    "Layer",
+    "Maximum",
+    "MelSpectrogram",
+    "Minimum",
+    "Multiply",
+    "PReLU",
+    "RandomHeight",
+    "RandomWidth",
+    "RMSNormalization",
+    "StringLookup",
+    "Subtract",
+    "ThresholdedReLU",
+)
 STAR = frozenset({*_POSITIONAL, *_ALIASES, *_BARE, *MERGES})
 """What ``from keras.layers import *`` brings in."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
@@ -36,7 +36,7 @@ class _TokenCount(CodegenState):
         return self._around(node) if id(node) in self.wanted else _NOWHERE
 
     @contextmanager
-    def _around(self, node: cst.CSTNode) -> Any:
+    def _around(self, node: cst.CSTNode) -> Iterator[None]:
         start = len(self.tokens)
         yield
         self.found.append((node, start, len(self.tokens)))

@@ -206,7 +206,7 @@ class Program(Functions):
         bodies += [handler.body for handler in node.handlers]
         ended: bool | None = False
         if node.handlers:
-            # What the body did first holds in the handlers too; names of both are joined.
+            # Which of them ran is not known; their names are joined.
             self._branches(bodies, exhaustive=True)
         else:
             ended = self.suite(node.body)
