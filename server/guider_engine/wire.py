@@ -11,7 +11,7 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -61,6 +61,14 @@ class ModelSummary:
     layers: tuple[ModelLayer, ...]
     loss: str | None
     from_logits: bool
+
+    def all_layers(self) -> Iterator[ModelLayer]:
+        """Every layer in model order, each before those inside it."""
+        pending = list(reversed(self.layers))
+        while pending:
+            layer = pending.pop()
+            yield layer
+            pending += reversed(layer.inner)
 
 
 @dataclass(frozen=True, slots=True)

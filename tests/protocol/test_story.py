@@ -216,6 +216,17 @@ async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
     assert not engine.is_running()
 
 
+async def test_what_changes_during_a_run_that_was_asked_for(client: Editor, project: Path) -> None:
+    client.settings["run"] = "manual"
+    await client.initialize(project, options=STATUS)
+    uri = client.open(project / "train.py")
+    await client.command("guider.localize", uri)
+    await client.status(uri, "running")
+    replace(project / "tests.npz", project / "variants" / "right.npz")
+    # Nothing else would start a run, so the command has to hold until its answer does.
+    await client.status(uri, "no-signal")
+
+
 async def test_an_editor_that_refuses_everything(client: Editor, project: Path) -> None:
     client.refused = {
         "workspace/configuration",

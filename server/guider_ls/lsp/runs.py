@@ -18,13 +18,11 @@ from guider_ls.lsp.client import Button
 from guider_ls.lsp.documents import Document, Result, Status
 from guider_ls.lsp.features.commands import show_log
 from guider_ls.lsp.projects import Project
-from guider_ls.project.settings import Settings
-from guider_ls.source.sites import SourceMap
+from guider_ls.project.targets import find_target, to_inputs
 
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
     from guider_ls.project.interpreter import Interpreter
-    from guider_ls.project.targets import Target
 
 Reason = Literal["command", "open", "save", "files"]
 """Why a localization is wished for."""
@@ -46,10 +44,9 @@ class Failure:
 class Plan:
     """What a run would read."""
 
-    source: SourceMap
-    target: Target
-    settings: Settings
     fingerprint: Fingerprint
+    origin: str
+    """How model and test set were found, for people."""
 
 
 class Runs:
@@ -78,7 +75,7 @@ class Runs:
         except GuiderError:
             return
         if stored.fingerprint.same(plan.fingerprint) and document.result is None:
-            result = Result(stored.localization, stored.finished, plan.fingerprint, 0, plan.target.source)
+            result = Result(stored.localization, stored.finished, plan.fingerprint, 0, plan.origin)
             await self._server.show(document, result)
 
     async def request(self, document: Document, project: Project, reason: Reason) -> None:
@@ -106,15 +103,20 @@ class Runs:
             if project.scheduler.running == document.key and document.status.state == "running":
                 return
             self._client.forget(str(project.root))
+        self._submit(document, project, explicit)
+
+    def _submit(self, document: Document, project: Project, explicit: bool) -> None:
+        if explicit:
             self._asked.add(document.key)
         project.scheduler.submit(document.key, partial(self._run, document.uri, project))
 
     def cancel(self, document: Document | None = None) -> bool:
         """Cancel the runs of a document, or all, as the user wants; return whether there were any."""
         cancelled = False
+        key = document.key if document is not None else None
+        self._asked = set() if key is None else self._asked - {key}
         for project in self._server.projects.values():
             running = project.scheduler.running
-            key = document.key if document is not None else None
             if project.scheduler.cancel(key):
                 cancelled = True
                 if running is not None and key in (None, running):
@@ -157,6 +159,8 @@ class Runs:
 
     async def _localize(self, document: Document, project: Project, explicit: bool, generation: int) -> None:
         await self._server.until_read(document)
+        if not self._server.is_open(document):
+            return
         if document.source is None:
             raise InputError("program-syntax", document.problem or "The program cannot be read.")
         if not explicit and not document.source.sites:
@@ -195,41 +199,40 @@ class Runs:
             self._failures[document.key] = failure
             raise
         self._failures.pop(document.key, None)
-        await self._publish(document, project, plan, result)
+        await self._publish(document, project, result, explicit)
 
     async def _ask(
         self, document: Document, project: Project, plan: Plan, interpreter: Interpreter, generation: int
     ) -> Result:
-        from guider_ls.analysis.localize import localize
-
         program = document.path.name if document.path is not None else ""
         self._status(document, "running", "GUIDER: localizing")
         self._server.refresh(document)
         title = f"GUIDER: localizing {program}"
+        inputs = plan.fingerprint.inputs
         async with self._client.progress(title, partial(self.cancel, document)) as on_progress:
             for last in (False, True):
                 engine = await project.engine(interpreter)
                 try:
-                    report = await localize(engine, plan.target, plan.settings, plan.source, on_progress)
+                    localization = await engine.localize(inputs, on_progress)
                     break
                 except InputError as error:
                     # A training script may have been caught in the middle of writing.
-                    fresh = any(is_fresh(file, _FRESH) for file in files_of(plan.fingerprint.inputs))
+                    fresh = any(is_fresh(file, _FRESH) for file in files_of(inputs))
                     if last or not fresh or not error.code.startswith(("model", "test-data")):
                         raise
                     await asyncio.sleep(_RETRY_AFTER)
-        origin = f"{plan.target.source}; interpreter: {interpreter.source}"
-        return Result(report.localization, report.finished, plan.fingerprint, generation, origin)
+        origin = f"{plan.origin}; interpreter: {interpreter.source}"
+        return Result(localization, time.time(), plan.fingerprint, generation, origin)
 
-    async def _publish(self, document: Document, project: Project, plan: Plan, result: Result) -> None:
-        """Show and store a result, unless files or settings changed while it was computed."""
+    async def _publish(self, document: Document, project: Project, result: Result, explicit: bool) -> None:
+        """Show and store a result; where files or settings changed while it was computed, run again instead."""
         now = await self._plan(document, project)
-        if not now.fingerprint.same(plan.fingerprint):
+        if not now.fingerprint.same(result.fingerprint):
             if project.scheduler.is_newest(document.key, result.generation):
-                await self.request(document, project, "files")
+                self._submit(document, project, explicit)
             return
         try:
-            stored = Stored(document.key, plan.fingerprint, result.finished, result.localization)
+            stored = Stored(document.key, result.fingerprint, result.finished, result.localization)
             await asyncio.to_thread(self._server.store.save, stored)
         except OSError as error:
             self._client.log(f"the result cannot be stored: {error}", types.MessageType.Warning)
@@ -238,16 +241,13 @@ class Runs:
             await self._server.show(current, result)
 
     async def _plan(self, document: Document, project: Project, *, settle: bool = False) -> Plan:
-        from guider_ls.project.targets import find_target, to_inputs
-
         settings = await project.configured()
-        source = document.source or SourceMap((), ())
-        target = await asyncio.to_thread(find_target, document.path, project.root, settings, source)
+        target = await asyncio.to_thread(find_target, document.path, project.root, settings, document.source)
         inputs = to_inputs(target, settings)
         if settle:
             await settled(files_of(inputs))
         fingerprint = await asyncio.to_thread(self._server.fingerprints.take, inputs)
-        return Plan(source, target, settings, fingerprint)
+        return Plan(fingerprint, target.source)
 
     def _known(self, fingerprint: Fingerprint, generation: int) -> Result | None:
         """The same question answered for another open document."""
