@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from .spectrum.batches import batch_size
 from .spectrum.hits import Hits, count_hits, make_step
 from .spectrum.statistics import LayerStatistics, measure
 from .spectrum.taps import taps_of
-from .wire import Inputs, LayerPath, ModelLayer, ModelSummary, Task
+from .wire import Inputs, LayerPath, ModelSummary, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +71,13 @@ def count(
         raise unusable("nothing-observed", "No layer of the model puts out numbers that can be observed.")
     report("statistics", "Reading activations", None)
     with timer("statistics"):
-        activations = {layer.path: layer.activation for layer in _all_layers(summary)}
+        activations = {layer.path: layer.activation for layer in summary.all_layers()}
         statistics = measure(model, taps, hits, oracle, activations, dtype, array, tests.labels, size, check)
     expected = tuple(describe_label(task, tests.labels[test.index]) for test in hits.worst)
     notices = label_notices(task, units, tests.labels)
     if step.run.eager:
         notices += (("eager", "The model cannot be traced as a graph and ran op by op, which is slower."),)
     return Counted(key, task, reason, tests.description, hits, statistics, expected, notices)
-
-
-def _all_layers(summary: ModelSummary) -> Iterator[ModelLayer]:
-    pending = list(summary.layers)
-    while pending:
-        layer = pending.pop()
-        yield layer
-        pending.extend(layer.inner)
 
 
 def _scalars(summary: ModelSummary) -> int:

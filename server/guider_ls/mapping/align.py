@@ -19,12 +19,12 @@ The shape of the algorithm:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
 from guider_ls.mapping import reasons
-from guider_ls.mapping.comparison import automatic_number, compare, contradicted, fits
+from guider_ls.mapping.comparison import compare, contradicted, fits, has_automatic_name
 from guider_ls.mapping.level import LevelResult, align_level
 from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
 from guider_ls.source.catalog import is_application
@@ -208,7 +208,7 @@ class _Alignment:
         """Give up pairs that differ where a left-over layer or line would agree: either may be meant."""
         used = {site for _, site, _ in self.found.values()}
         free = {step.site for outline in self.chosen for step in outline.steps} - used
-        left = [layer for layer in _all(self.model.layers) if layer.path in self.failed]
+        left = [layer for layer in self.model.all_layers() if layer.path in self.failed]
         for layer, index, _ in list(self.found.values()):
             site = self.source.sites[index]
             if not compare(site, layer).differences or site.name_pattern is not None:
@@ -258,12 +258,6 @@ def _agree(site: LayerSite, layer: ModelLayer) -> bool:
     return comparison.agreeing > 0 and not comparison.differences
 
 
-def _all(layers: Iterable[ModelLayer]) -> Iterator[ModelLayer]:
-    for layer in layers:
-        yield layer
-        yield from _all(layer.inner)
-
-
 def _is_inner(step: int, loop: tuple[int, int], outline: Outline) -> bool:
     """Whether a step is in another loop inside this one."""
     return any(other != loop and loop[0] <= other[0] <= step < other[1] <= loop[1] for other in outline.loops)
@@ -274,11 +268,12 @@ def _differences(site: LayerSite, layer: ModelLayer) -> tuple[Difference, ...]:
     if is_application(site.qualified_name):
         return ()
     differences = list(compare(site, layer).differences)
-    automatic = automatic_number(layer) is not None
     if site.qualified_name.startswith("keras.layers."):
         given = site.arguments.get("name")
         if isinstance(given, str) and given != layer.name:
             differences.append(Difference("name", given, layer.name))
-        elif site.complete and given is None and "name" not in site.arguments and not automatic:
+        elif (
+            site.complete and given is None and "name" not in site.arguments and not has_automatic_name(layer)
+        ):
             differences.append(Difference("name", "not given", layer.name))
     return tuple(differences)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from guider_engine.wire import ModelLayer, ModelSummary
+from guider_engine.wire import ModelLayer
 from guider_ls.mapping.mapping import Difference
 from guider_ls.source.catalog import auto_name, is_application
 from guider_ls.source.parts import make, named
@@ -59,18 +59,16 @@ class Comparison:
 
     agreeing: int
     differences: tuple[Difference, ...]
-    unknown: int
-    """Arguments whose value the text does not say."""
 
 
-def fits(site: LayerSite, layer: ModelLayer | ModelSummary) -> bool:
+def fits(site: LayerSite, layer: ModelLayer) -> bool:
     """Whether a layer is of the class that a site constructs."""
     name = site.qualified_name
     if name == "keras.Model" or is_application(name):
         return layer.class_name in _NESTED
     if name.startswith(("keras.layers.", "keras.Sequential")):
-        return layer.class_name == site.class_name and getattr(layer, "builtin", True)
-    return layer.class_name == site.class_name and not getattr(layer, "builtin", False)
+        return layer.class_name == site.class_name and layer.builtin
+    return layer.class_name == site.class_name and not layer.builtin
 
 
 _UNNUMBERED = frozenset({"InputLayer", "LayerNormalization", "Normalization", "Rescaling", "ZeroPadding2D"})
@@ -81,7 +79,7 @@ def may_hide_in(site: LayerSite, layer: ModelLayer) -> bool:
 
     Most of these networks name their layers; only a few leave that to Keras.
     """
-    if automatic_number(layer) is None or layer.class_name in _UNNUMBERED:
+    if not has_automatic_name(layer) or layer.class_name in _UNNUMBERED:
         return True
     return site.class_name.startswith(("Inception", "Xception", "NASNet"))
 
@@ -105,11 +103,10 @@ def automatic_number(layer: ModelLayer) -> int | None:
 
 def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
     """Hold the literal arguments of a site against a layer's config."""
-    agreeing = unknown = 0
+    agreeing = 0
     differences: list[Difference] = []
     for argument, given in _arguments(site).items():
         if isinstance(given, Unknown):
-            unknown += argument in layer.config
             continue
         trained = _config(layer.config, argument)
         verdict = _agree(argument, given, trained) if trained is not None else None
@@ -121,7 +118,7 @@ def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
         trained = layer.config.get(argument, usual)
         if _agree(argument, usual, trained) is False or (usual is None) != (trained is None):
             differences.append(Difference(argument, f"{show(usual)} (default)", show(trained)))
-    return Comparison(agreeing, tuple(differences), unknown)
+    return Comparison(agreeing, tuple(differences))
 
 
 def _defaults(site: LayerSite) -> dict[str, Any]:
@@ -172,8 +169,6 @@ def _arguments(site: LayerSite) -> dict[str, Any]:
     if site.class_name == "InputLayer":
         shape = site.arguments.get("shape")
         return {"batch_shape": (None, *shape)} if isinstance(shape, (tuple, list)) else {}
-    if not site.qualified_name.startswith("keras.layers."):
-        return arguments
     return arguments
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from guider_engine.wire import ModelLayer, ModelSummary
-from guider_ls.mapping.comparison import automatic_number, compare, fits, literals
+from guider_ls.mapping.comparison import automatic_number, compare, fits, has_automatic_name, literals
 from guider_ls.mapping.mapping import UnmatchedLayer
 from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
 
@@ -54,8 +54,9 @@ def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence
         return "inserted by Keras"
     if not same:
         return f"no line of this program constructs a {layer.class_name}"
-    named = automatic_number(layer) is None
-    if named and not any(site.name_pattern and re.fullmatch(site.name_pattern, layer.name) for site in same):
+    if not has_automatic_name(layer) and not any(
+        site.name_pattern and re.fullmatch(site.name_pattern, layer.name) for site in same
+    ):
         return f'no line gives a {layer.class_name} the name "{layer.name}"'
     return f"the lines that construct a {layer.class_name} belong to other layers of the model"
 
@@ -72,7 +73,7 @@ class SiteReasons:
         doubtful: Sequence[UnmatchedLayer],
     ) -> None:
         self._sites = source.sites
-        self._layers = tuple(_all(model.layers))
+        self._layers = tuple(model.all_layers())
         self._chosen = {step.site for outline in chosen for step in outline.steps}
         self._homes: dict[int, list[Outline]] = {}
         for outline in outlines:
@@ -128,9 +129,3 @@ def _wrappers(sites: Sequence[LayerSite]) -> dict[int, LayerSite]:
             found[index] = around[-1]
         around.append(site)
     return found
-
-
-def _all(layers: Sequence[ModelLayer]) -> Iterable[ModelLayer]:
-    for layer in layers:
-        yield layer
-        yield from _all(layer.inner)

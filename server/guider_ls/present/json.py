@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from guider_engine.wire import LayerPath, LayerScore, ModelLayer, ModelSummary
@@ -61,7 +61,7 @@ def map_to_json(
     program: str, source: SourceMap, model: ModelSummary | None = None, mapping: SiteMapping | None = None
 ) -> dict[str, Any]:
     """A program's layer constructions, with the layers of a model where one is given."""
-    layers = dict(_walk(model.layers)) if model is not None else {}
+    layers = {layer.path: layer for layer in model.all_layers()} if model is not None else {}
     return {
         "schema": SCHEMA,
         "program": program,
@@ -143,12 +143,6 @@ def _identity(layer: ModelLayer) -> dict[str, Any]:
         "name": layer.name,
         "class_name": layer.class_name,
     }
-
-
-def _walk(layers: tuple[ModelLayer, ...]) -> Iterator[tuple[LayerPath, ModelLayer]]:
-    for layer in layers:
-        yield layer.path, layer
-        yield from _walk(layer.inner)
 
 
 def _site(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
+from guider_engine.wire import LayerPath, ModelSummary
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.present.phrases import counted, older
 from guider_ls.present.terminal import Terminal
@@ -33,7 +33,7 @@ class _Page:
         self.model = model
         self.mapping = mapping
         self.terminal = terminal
-        self.layers = {layer.path: layer for layer in _walk(model.layers)} if model is not None else {}
+        self.layers = {layer.path: layer for layer in model.all_layers()} if model is not None else {}
 
     def header(self, source: SourceMap) -> Iterator[str]:
         constructions = counted(len(source.sites), "layer construction")
@@ -81,9 +81,3 @@ class _Page:
     def layer(self, path: LayerPath) -> str:
         layer = self.layers[path]
         return f"layer {'.'.join(map(str, path))} {layer.name} ({layer.class_name})"
-
-
-def _walk(layers: tuple[ModelLayer, ...]) -> Iterator[ModelLayer]:
-    for layer in layers:
-        yield layer
-        yield from _walk(layer.inner)
