@@ -492,3 +492,11 @@ def test_a_terminal_sees_progress_and_color(trained: Path) -> None:
     assert progress.count("\r") > 3
     assert "\n" not in progress
     assert "\x1b[1;31m" in report
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps a folder that someone is in")
+def test_doctor_in_a_folder_that_is_gone(tmp_path: Path) -> None:
+    script = f'rmdir "$PWD" && exec "{command()}" doctor'
+    result = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (2, "")
+    assert "does not exist any more" in result.stdout

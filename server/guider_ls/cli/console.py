@@ -60,7 +60,11 @@ def dumped(body: dict[str, Any]) -> str:
 
 def terminal(options: argparse.Namespace, program_text: str | None = None) -> Terminal:
     """How to lay out a text for standard output, or for the file that the options name."""
-    return Terminal(_wants_color(options.color, options.output), _width(), str(Path.cwd()), program_text)
+    try:
+        folder = str(Path.cwd())
+    except OSError:  # it was removed
+        folder = ""
+    return Terminal(_wants_color(options.color, options.output), _width(), folder, program_text)
 
 
 def _wants_color(choice: str, output: str | None) -> bool:

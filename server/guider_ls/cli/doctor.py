@@ -98,10 +98,9 @@ def _look(project: Project, options: argparse.Namespace, found: _Checks) -> None
             lambda: find_target(project.program, project.root, project.settings, source),
         )
     if target is not None:
-        by_model, by_tests = (how.partition(": ")[2] for how in target.source.split("; "))
-        found.add("model", "ok", f"{target.model} ({by_model})", path=str(target.model))
+        found.add("model", "ok", f"{target.model} ({target.model_source})", path=str(target.model))
         data = ", ".join(target.test_data)
-        found.add("test set", "ok", f"{data} ({by_tests})", paths=target.test_data)
+        found.add("test set", "ok", f"{data} ({target.test_source})", paths=target.test_data)
     python = found.attempt("interpreter", lambda: interpreter(project, options))
     if python is not None:
         command = shlex.join(python.command)

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from guider_ls.errors import InputError, UsageError
-from guider_ls.project.artifacts import absolute
+from guider_ls.project.artifacts import absolute, exists
 from guider_ls.project.interpreter import Interpreter, find_interpreter
 from guider_ls.project.settings import Problem, Settings, from_mapping, of_project
 from guider_ls.project.targets import for_program, is_function, program_of, project_root
@@ -53,7 +53,7 @@ def find_project(options: argparse.Namespace) -> Project:
         here = Path.cwd()
     except OSError as error:
         raise UsageError("usage", "The current folder does not exist any more; change to another.") from error
-    given = absolute(Path(options.program)) if options.program else None
+    given = absolute(options.program) if options.program else None
     root = project_root(given or here / "pyproject.toml")
     settings, problems = of_project(root)
     settings = for_program(settings, given, root, getattr(options, "target", None) or "")
@@ -107,11 +107,11 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _path(item: str) -> str:
-    return item if is_function(item) and not Path(item).exists() else str(absolute(Path(item)))
+    return item if is_function(item) and not exists(Path(item)) else str(absolute(item))
 
 
 def _command(text: str) -> list[str]:
     """A path or a name on PATH as it stands; anything else is a command with arguments."""
-    if Path(text).expanduser().exists():
-        return [str(absolute(Path(text)))]
+    if exists(path := absolute(text)):
+        return [str(path)]
     return [text] if shutil.which(text) else shlex.split(text, posix=os.name == "posix")

@@ -41,6 +41,7 @@ from guider_ls.lsp.protocol import Protocol
 from guider_ls.lsp.runs import Runs
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.project.settings import Settings, from_mapping
+from guider_ls.project.targets import project_root
 from guider_ls.source.sites import SourceMap
 
 if TYPE_CHECKING:
@@ -100,17 +101,11 @@ class GuiderServer(LanguageServer):
 
     def project_of(self, document: Document) -> Project | None:
         """The project of a document; ``None`` where it is not a file."""
-        from guider_ls.project.targets import project_root
-
         if document.path is None:
             return None
         root = self._roots.get(document.path)
         if root is None:
-            try:
-                root = project_root(document.path)
-            except (OSError, ValueError):  # a folder above that may not be looked into, or no possible path
-                root = document.path.parent
-            self._roots[document.path] = root
+            root = self._roots[document.path] = project_root(document.path)
         if root not in self.projects:
             self.projects[root] = Project(root, self.client, self.report_background_error)
         return self.projects[root]

@@ -24,9 +24,18 @@ class Candidate:
     """What in the program says so."""
 
 
-def absolute(path: Path) -> Path:
-    """The path from the file system's root, symbolic links left as the user knows them."""
-    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow the links
+def absolute(path: str | Path, folder: Path = Path()) -> Path:
+    """The path from the file system's root, symbolic links left as the user knows them.
+
+    A relative one starts at ``folder``; ``~`` is the home of the user, where there is one.
+    """
+    # pathlib would follow the links, and fail on a file whose name merely begins with "~".
+    return Path(os.path.abspath(folder / os.path.expanduser(path)))  # noqa: PTH100, PTH111
+
+
+def exists(path: Path) -> bool:
+    """Whether the path leads to something; what may not be looked at is not there."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists() raises for it
 
 
 def models(artifacts: Iterable[Artifact], folders: Sequence[Path]) -> tuple[Candidate, ...]:
@@ -57,8 +66,8 @@ def _distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def _places(artifact: Artifact, folders: Sequence[Path]) -> list[Path]:
-    paths = dict.fromkeys(absolute(folder / Path(artifact.path).expanduser()) for folder in folders)
-    return [path for path in paths if path.exists()]
+    paths = dict.fromkeys(absolute(artifact.path, folder) for folder in folders)
+    return [path for path in paths if exists(path)]
 
 
 def _is_array(path: Path) -> bool:

@@ -136,7 +136,7 @@ def _command(named: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> 
     first, *rest = (part.replace("${workspaceFolder}", str(root)) for part in named)
     path = root / _expand_home(first, environ)
     program: str | None
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112
         python = _python_of(path)
         program = str(python) if python else None
     elif _is_program(path):
@@ -160,7 +160,8 @@ def _python_of(environment: Path) -> Path | None:
 
 
 def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    # Unlike pathlib's, these answer for what may not be looked at, too.
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
 
 
 def _missing(tried: list[str], advice: str) -> EnvironmentProblem:

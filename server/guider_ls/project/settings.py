@@ -206,7 +206,8 @@ def _integer(value: Any, low: int, high: float = math.inf) -> int:
 
 
 def _number(value: Any) -> float:
-    _require(isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value))
+    _require(isinstance(value, (int, float)) and not isinstance(value, bool))
+    _require(abs(value) <= sys.float_info.max)  # not what is not finite, nor an integer that is no float
     return float(value)
 
 

@@ -15,7 +15,7 @@ import attrs
 from guider_engine.wire import Inputs
 from guider_ls.errors import InputError, UsageError
 from guider_ls.project import artifacts
-from guider_ls.project.artifacts import Candidate, absolute
+from guider_ls.project.artifacts import Candidate, absolute, exists
 from guider_ls.project.settings import Settings, TargetSettings
 from guider_ls.source.sites import Artifact, SourceMap
 
@@ -35,15 +35,22 @@ class Target:
     """A file; or a ``module:function``, as it is written."""
     test_data: tuple[str, ...]
     """One ``.npz``, two ``.npy`` (inputs, labels), or one ``module:function``."""
-    source: str
-    """How it was found, for people."""
+    model_source: str
+    """How the model was found, for people."""
+    test_source: str
+    """How the test set was found, for people."""
+
+    @property
+    def source(self) -> str:
+        """How both were found, for people."""
+        return f"model: {self.model_source}; test set: {self.test_source}"
 
 
 def project_root(program: Path) -> Path:
     """The nearest parent of the program with a ``pyproject.toml`` or ``.git``, else the program's folder."""
     folder = absolute(program).parent
     for parent in (folder, *folder.parents):
-        if (parent / "pyproject.toml").is_file() or (parent / ".git").exists():
+        if exists(parent / "pyproject.toml") or exists(parent / ".git"):
             return parent
     return folder
 
@@ -65,7 +72,7 @@ def for_program(settings: Settings, program: Path | None, root: Path, name: str 
         InputError: "target-ambiguous", more than one target fits.
     """
     own = TargetSettings(program=settings.program, model=settings.model, test_data=settings.test_data)
-    if program is not None and own.program and not _same(_rooted(own.program, root), program):
+    if program is not None and own.program and not _same(absolute(own.program, root), program):
         own = TargetSettings()
     if name:
         chosen = _named(settings.targets, name, root)
@@ -87,7 +94,7 @@ def for_program(settings: Settings, program: Path | None, root: Path, name: str 
 
 def program_of(settings: Settings, root: Path) -> Path | None:
     """The program that the settings name, absolute, whether it exists or not."""
-    return _rooted(settings.program, root) if settings.program else None
+    return absolute(settings.program, root) if settings.program else None
 
 
 def find_target(program: Path | None, root: Path, settings: Settings, source: SourceMap | None) -> Target:
@@ -120,7 +127,7 @@ def find_target(program: Path | None, root: Path, settings: Settings, source: So
         one = _only(found, "test_data", program, root, folders, [a for a in written if a.kind == "tests"])
         test_data = tuple(map(str, one.paths))
         test_source = _said_by(one.artifact, program)
-    return Target(root, program, model, test_data, f"model: {model_source}; test set: {test_source}")
+    return Target(root, program, model, test_data, model_source, test_source)
 
 
 def existing_model(item: str, root: Path) -> str:
@@ -154,10 +161,6 @@ def is_function(item: str) -> bool:
     return _FUNCTION.fullmatch(item) is not None
 
 
-def _rooted(item: str, root: Path) -> Path:
-    return absolute(root / Path(item).expanduser())
-
-
 def _same(one: Path, other: Path) -> bool:
     return absolute(one) == absolute(other) or one.resolve() == other.resolve()
 
@@ -178,7 +181,7 @@ def _of_program(targets: Sequence[TargetSettings], program: Path | None, root: P
     """The one target of the program, else the one that names no program; empty where there is none."""
     fitting = list(targets)
     if program is not None:
-        fitting = [t for t in targets if t.program and _same(_rooted(t.program, root), program)]
+        fitting = [t for t in targets if t.program and _same(absolute(t.program, root), program)]
         fitting = fitting or [t for t in targets if not t.program]
     if len(fitting) > 1:
         names = ", ".join(t.name or t.program or t.model for t in fitting)
@@ -193,19 +196,13 @@ def _of_program(targets: Sequence[TargetSettings], program: Path | None, root: P
 
 
 def _existing(item: str, root: Path, part: _Part) -> Path:
-    path = _rooted(item, root)
-    if path.exists():
-        return path
-    kinds = _MODELS if part == "model" and path.suffix in ("", *_MODELS) else (path.suffix,)
-    if path.parent.is_dir():
-        near = sorted(p.name for p in path.parent.iterdir() if p.suffix in kinds)[:5]
-        beside = (
-            f"In that folder there is {', '.join(near)}."
-            if near
-            else f"No {kinds[0]} file is in that folder."
-        )
-    else:
-        beside = "Nor is there such a folder."
+    path = absolute(item, root)
+    try:
+        if path.exists():
+            return path
+        beside = _beside(path, part)
+    except OSError as error:  # a folder that may not be entered, a name that is too long
+        beside = f"It cannot be looked at: {error.strerror}."
     code = {"model": "model-missing", "test_data": "test-data-missing"}[part]
     raise InputError(
         code,
@@ -214,8 +211,17 @@ def _existing(item: str, root: Path, part: _Part) -> Path:
     )
 
 
+def _beside(path: Path, part: _Part) -> str:
+    """What is there in place of a missing file."""
+    if not path.parent.is_dir():
+        return "Nor is there such a folder."
+    kinds = _MODELS if part == "model" and path.suffix in ("", *_MODELS) else (path.suffix,)
+    near = sorted(p.name for p in path.parent.iterdir() if p.suffix in kinds)[:5]
+    return f"In that folder there is {', '.join(near)}." if near else f"No {kinds[0]} file is in that folder."
+
+
 def _file_or_function(item: str, root: Path, part: _Part) -> str:
-    if is_function(item) and not _rooted(item, root).exists():
+    if is_function(item) and not exists(absolute(item, root)):
         return item
     return str(_existing(item, root, part))
 

@@ -59,6 +59,7 @@ def test_what_only_the_client_reads_is_passed_over() -> None:
         ("threshold", "0.1", "a finite number"),
         ("threshold", float("nan"), "a finite number"),
         ("threshold", True, "a finite number"),
+        ("threshold", 10**400, "a finite number"),
         ("neuronsPerLayer", 0, "a whole number from 1"),
         ("neurons_per_layer", 1.5, "a whole number from 1"),
         ("neurons_per_layer", True, "a whole number from 1"),

@@ -70,6 +70,19 @@ def test_a_function_is_no_file(root: Path) -> None:
     assert not is_function("C:\\data\\test.npz")
 
 
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/m.keras", "m" * 300 + ".keras"])
+def test_paths_that_cannot_be_followed_are_missing_files(root: Path, name: str) -> None:
+    error = refused(root, Settings(model=name, test_data=("t.npz",)), source())
+    assert (error.code, name in error.message) == ("model-missing", "/" not in name)
+    assert refused(root, Settings(test_data=("t.npz",)), source(name)).code == "target-missing"
+
+
+def test_a_file_may_begin_with_a_tilde(root: Path) -> None:
+    program = touch(root, "train.py", "~m.keras", "t.npz")
+    target = find_target(program, root, Settings(), source("~m.keras", "t.npz"))
+    assert target.model == root / "~m.keras"
+
+
 def test_the_program_says_where_its_files_are(root: Path) -> None:
     program = touch(root, "src/train.py", "src/m.keras", "t.npz")
     target = find_target(program, root, Settings(), source("m.keras", "t.npz"))
@@ -144,7 +157,11 @@ def test_a_program_that_was_not_run_yet(root: Path) -> None:
     ("settings", "code", "near"),
     [
         (Settings(model="modle.keras", test_data=("t.npz",)), "model-missing", "model.h5, model.keras"),
-        (Settings(model="nowhere/m.keras", test_data=("t.npz",)), "model-missing", "Nor is there such a folder"),
+        (
+            Settings(model="nowhere/m.keras", test_data=("t.npz",)),
+            "model-missing",
+            "Nor is there such a folder",
+        ),
         (Settings(model="model.keras", test_data=("test.npz",)), "test-data-missing", "t.npz"),
         (Settings(model="model.keras", test_data=("x.csv",)), "test-data-missing", "No .csv file"),
     ],
