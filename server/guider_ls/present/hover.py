@@ -10,8 +10,10 @@ from guider_engine.wire import FailingTest, LayerScore, Localization, ModelLayer
 from guider_ls.errors import HELP
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import (
+    ACTIVE_ANYWAY,
     AGGREGATION_NAMES,
     FORMULA_NAMES,
+    OUTPUT_FIRST,
     by_path,
     conditions,
     counted,
@@ -100,14 +102,9 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
 def _caveats(localization: Localization, layer: ModelLayer, score: LayerScore) -> Iterator[str]:
     """What puts a first rank in proportion."""
     if not tells_apart(localization, score):
-        yield (
-            "These neurons are active on no larger share of the failing than of the passing tests: the rank comes "
-            "from neurons that are active on most tests, whether they pass or fail."
-        )
+        yield f"These neurons {ACTIVE_ANYWAY}"
     if layer.path == localization.model.layers[-1].path and not score.tied:
-        yield (
-            "The output layer comes first for most models, wherever their fault is: look at the next ranks, too."
-        )
+        yield OUTPUT_FIRST
 
 
 def _headline(report: Report, layer: ModelLayer, score: LayerScore) -> str:

@@ -1,4 +1,4 @@
-"""Words that the lens, the diagnostic and the hover say alike."""
+"""Words that every surface says alike, and the layers that they say them of."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ FORMULA_NAMES = {
     "op2": "Op2",
     "barinel": "Barinel",
 }
+OUTPUT_FIRST = (
+    "The output layer comes first for most models, wherever their fault is: look at the next ranks, too."
+)
+ACTIVE_ANYWAY = (
+    "are active on no larger share of the failing than of the passing tests: the rank comes from neurons that are "
+    "active on most tests, whether they pass or fail."
+)
+"""Said of the most suspicious neurons of a layer that do not tell failing from passing tests."""
 AGGREGATION_NAMES = {"mean-gini": "mean × (1 − Gini)", "mean": "mean"}
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~&$])")

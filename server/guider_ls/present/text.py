@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from guider_engine.wire import LayerScore, ModelLayer, NeuronScore
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import (
+    ACTIVE_ANYWAY,
     AGGREGATION_NAMES,
     FORMULA_NAMES,
+    OUTPUT_FIRST,
     conditions,
     counted,
     number,
@@ -25,15 +27,14 @@ _TESTS = 5
 _INNER = 3
 
 
-def to_text(report: Report, *, color: bool = False, terminal: Terminal | None = None) -> str:
+def to_text(report: Report, terminal: Terminal | None = None) -> str:
     """The whole report, ending with a newline.
 
     Args:
         report: what to tell.
-        color: with ANSI escapes, where no ``terminal`` says it.
-        terminal: how to lay it out; without one, for 100 columns and with file names from the project's folder.
+        terminal: how to lay it out; without one, plainly and with file names from the project's folder.
     """
-    page = _Page(report, terminal or Terminal(color, folder=report.localization.inputs.root))
+    page = _Page(report, terminal or Terminal(folder=report.localization.inputs.root))
     parts = [page.header()]
     if report.localization.outcome == "ranking":
         parts += [page.ranking(), page.neurons()]
@@ -164,15 +165,10 @@ class _Page:
         for layer, score in first:
             if not tells_apart(self.localization, score):
                 yield from self.terminal.wrapped(
-                    f"The most suspicious neurons of {_name(layer)} are active on no larger share of the failing "
-                    "than of the passing tests: its rank comes from neurons that are active on most tests, whether "
-                    "they pass or fail."
+                    f"The most suspicious neurons of {_name(layer)} {ACTIVE_ANYWAY}"
                 )
         if [layer for layer, _ in first] == [self.localization.model.layers[-1]]:
-            yield from self.terminal.wrapped(
-                "The output layer comes first for most models, wherever their fault is: look at the next ranks, "
-                "too."
-            )
+            yield from self.terminal.wrapped(OUTPUT_FIRST)
 
     def ranked(self) -> list[tuple[ModelLayer, LayerScore]]:
         """The layers of the model itself, the most suspicious first, tied ones in model order."""

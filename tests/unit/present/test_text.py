@@ -106,7 +106,7 @@ def test_it_fits_the_terminal(ranking: Report, program_text: str, width: int) ->
 
 
 def test_color_only_adds_escapes(ranking: Report) -> None:
-    colored = to_text(ranking, color=True)
+    colored = to_text(ranking, Terminal(color=True, folder=ranking.localization.inputs.root))
     assert "\x1b[" in colored
     assert "\x1b" not in to_text(ranking)
     assert re.sub(r"\x1b\[[\d;]*m", "", colored) == to_text(ranking)
