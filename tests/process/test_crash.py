@@ -93,7 +93,7 @@ async def test_a_crash_shows_the_lines_of_its_own_process(engine: Engine) -> Non
     assert "of the first process" in engine.log_tail()
 
 
-async def test_a_crash_loop_ends_until_restart(engine: Engine) -> None:
+async def test_a_crash_loop_ends_until_it_is_closed(engine: Engine) -> None:
     for _ in range(CRASH_LIMIT):
         with pytest.raises(EngineError, match="exit status 7"):
             await engine.inspect("import os; os._exit(7)")
@@ -102,7 +102,7 @@ async def test_a_crash_loop_ends_until_restart(engine: Engine) -> None:
             await engine.inspect("")
         assert caught.value.code == "engine-crash-loop"
 
-    await engine.restart()
+    await engine.close()
     assert (await engine.inspect("result = 'alive'")).name == "alive"
 
 

@@ -60,7 +60,7 @@ class Engine:
 
     - EnvironmentProblem ``interpreter-broken`` and ``engine-version``,
     - EngineError ``engine-crashed`` and ``engine-crash-loop``,
-    - Cancelled ``engine-closed``: `close` or `restart` was called meanwhile.
+    - Cancelled ``engine-closed``: `close` was called meanwhile.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Engine:
     async def close(self) -> None:
         """End the process, busy or not; requests that wait end as cancelled.
 
-        A later request starts a new process.
+        A later request starts a new process, also after too many crashes.
         """
         self._closings += 1
         self._crashes = 0
@@ -146,11 +146,6 @@ class Engine:
         if run is not None:
             self._abandon(Cancelled("engine-closed", "The engine was stopped while the request was running."))
             await run.process.end()
-
-    async def restart(self) -> Hello:
-        """End the process and start a new one, also after too many crashes."""
-        await self.close()
-        return await self.start()
 
     def log_tail(self, lines: int = 200) -> str:
         """The last lines that this engine and those before it printed."""

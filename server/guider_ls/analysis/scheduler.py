@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-Work = Callable[[int], Awaitable[None]]
+Work = Callable[[int], Coroutine[Any, Any, None]]
 """What to run; it is given its generation."""
 
 
@@ -77,7 +78,7 @@ class Scheduler:
         key = next(iter(self._waiting))
         generation, work = self._waiting.pop(key)
         self._running = key
-        self._task = asyncio.ensure_future(_started(work, generation))
+        self._task = asyncio.ensure_future(work(generation))
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -85,7 +86,3 @@ class Scheduler:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error)
         self._next()
-
-
-async def _started(work: Work, generation: int) -> None:
-    await work(generation)

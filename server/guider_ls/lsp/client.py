@@ -13,7 +13,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from guider_engine.wire import Progress
-from guider_ls.lsp.documents import Document, Status
+from guider_ls.lsp.documents import Status
 from guider_ls.lsp.positions import Encoding, encoding_of
 
 if TYPE_CHECKING:
@@ -164,13 +164,10 @@ class Client:
         """Something changed: what was said once may be said again."""
         self._said.pop(subject, None)
 
-    def show_status(self, document: Document, status: Status) -> None:
-        """Tell the status item, where the client has one, if it is news."""
-        if document.status == status:
-            return
-        document.status = status
+    def show_status(self, uri: str, status: Status) -> None:
+        """Tell the status item, where the client has one, the status of a document."""
         if self.wants_status:
-            body = {"state": status.state, "text": status.text, "detail": status.detail, "uri": document.uri}
+            body = {"state": status.state, "text": status.text, "detail": status.detail, "uri": uri}
             self._server.protocol.notify("guider/status", body)
 
     @asynccontextmanager

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pygls.uris import to_fs_path
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lsprotocol import types
 
 T = TypeVar("T")
+State = Literal["idle", "running", "ranked", "no-signal", "no-target", "error", "untrusted"]
 
 
 def path_of(uri: str) -> Path | None:
@@ -56,7 +57,7 @@ class Reading:
 class Status:
     """The state of a document, for the client's status item."""
 
-    state: str = "idle"
+    state: State = "idle"
     text: str = ""
     detail: str = ""
 

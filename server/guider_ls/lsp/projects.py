@@ -103,7 +103,7 @@ class Project:
     async def close_other_engine(self) -> None:
         """End the engine if the interpreter is not that of the settings any more."""
         try:
-            command = self.interpreter().command
+            command = (await asyncio.to_thread(self.interpreter)).command
         except EnvironmentProblem:
             command = ()
         if self._engine is not None and self._engine.command != command:
@@ -122,9 +122,8 @@ class Project:
 
     async def close(self) -> None:
         """End runs and engine."""
-        self.scheduler.cancel()
-        await self.close_engine()
-        await self.scheduler.close()
+        # Together: no new run starts an engine, and the engine's end ends a run that does not stop by itself.
+        await asyncio.gather(self.scheduler.close(), self.close_engine())
 
 
 async def editor_settings(client: Client, root: Path | None) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from guider_ls.analysis.fingerprint import Fingerprint, files_of, is_fresh, sett
 from guider_ls.analysis.store import Stored
 from guider_ls.errors import Cancelled, GuiderError, InputError, UsageError
 from guider_ls.lsp.client import Button
-from guider_ls.lsp.documents import Document, Result, Status
+from guider_ls.lsp.documents import Document, Result, State, Status
 from guider_ls.lsp.features.commands import show_log
 from guider_ls.lsp.projects import Project
 from guider_ls.project.targets import find_target, to_inputs
@@ -272,10 +272,10 @@ class Runs:
             )
         if error.code == "engine-crash-loop":
             project.gave_up = True
-        state, text = (
-            ("no-target", "GUIDER: no model or test set") if no_target else ("error", "GUIDER: failed")
-        )
-        self._status(document, state, text, error.message)
+        if no_target:
+            self._status(document, "no-target", "GUIDER: no model or test set", error.message)
+        else:
+            self._status(document, "error", "GUIDER: failed", error.message)
         if explicit or (not no_target and error.code != "program-syntax"):
             button = (
                 Button("Show Log", partial(show_log, self._server, [project]))
@@ -290,7 +290,7 @@ class Runs:
         self._server.show_status(document, self._server.status_of(document))
         self._server.refresh(document)
 
-    def _status(self, document: Document, state: str, text: str, detail: str = "") -> None:
+    def _status(self, document: Document, state: State, text: str, detail: str = "") -> None:
         self._server.show_status(document, Status(state, text, detail))
 
 

@@ -7,11 +7,11 @@ import contextlib
 import logging
 import sys
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError, JsonRpcException, JsonRpcInternalError, PyglsError
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pygls.io_ import AsyncReader, AsyncWriter, Writer
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class GuiderServer(LanguageServer):
@@ -192,15 +193,16 @@ class GuiderServer(LanguageServer):
     async def _aligned(self, source: SourceMap, result: Result | None) -> Mapping | None:
         return None if result is None else await self._in_reader(_align, source, result.localization.model)
 
-    async def _in_reader(self, work: Any, *arguments: Any) -> Any:
+    async def _in_reader(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
 
     # What the client sees
 
     def show_status(self, document: Document, status: Status) -> None:
-        """Tell the client's status item, unless the document was closed meanwhile."""
-        if self.is_open(document):
-            self.client.show_status(document, status)
+        """Give a document another status and tell the client, unless the document was closed meanwhile."""
+        if self.is_open(document) and document.status != status:
+            document.status = status
+            self.client.show_status(document.uri, status)
 
     def refresh(self, document: Document) -> None:
         """Bring lenses and diagnostics of a document up to date, unless it was closed meanwhile."""

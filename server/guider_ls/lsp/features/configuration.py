@@ -34,7 +34,7 @@ def register(server: GuiderServer) -> None:
                     for document in server.documents_of(project):
                         document.realign(None, None)
                         server.refresh(document)
-                    del server.projects[root]
+                    server.projects.pop(root, None)
                     await project.close()
 
 

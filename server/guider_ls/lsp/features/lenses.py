@@ -10,10 +10,10 @@ from guider_ls.lsp.positions import to_range
 from guider_ls.present.lenses import ranked_lenses, static_lenses
 
 if TYPE_CHECKING:
-    from guider_ls.lsp.documents import Document
+    from guider_ls.lsp.documents import Document, State
     from guider_ls.lsp.server import GuiderServer
 
-OFFERS = {
+OFFERS: dict[State, str] = {
     "running": "GUIDER: localizing …",
     "no-target": "GUIDER: no model or test set found",
     "error": "GUIDER: localization failed",

@@ -63,16 +63,16 @@ def register(server: GuiderServer) -> None:
                 server.forget(document)
 
     # A renamed or deleted file is closed by most clients, but not by all.
-    python_files = types.FileOperationRegistrationOptions(
+    any_file = types.FileOperationRegistrationOptions(
         [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     )
 
-    @server.feature(types.WORKSPACE_DID_RENAME_FILES, python_files)
+    @server.feature(types.WORKSPACE_DID_RENAME_FILES, any_file)
     def did_rename(params: types.RenameFilesParams) -> None:
         for file in params.files:
             forget(file.old_uri)
 
-    @server.feature(types.WORKSPACE_DID_DELETE_FILES, python_files)
+    @server.feature(types.WORKSPACE_DID_DELETE_FILES, any_file)
     def did_delete(params: types.DeleteFilesParams) -> None:
         for file in params.files:
             forget(file.uri)
