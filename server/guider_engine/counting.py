@@ -6,6 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .errors import CancelRequested, EngineFailure, first_line, unusable
 from .fit import describe_label, fit_inputs, label_notices, output_units
 from .load.tests import TestSet
@@ -31,6 +33,10 @@ class Counted:
     expected: tuple[str, ...]
     """Labels of ``hits.worst``, for people."""
     notices: tuple[tuple[str, str], ...]
+    units: int
+    """Scalars that the model puts out for one test."""
+    broken: tuple[str, ...]
+    """Names of the layers with a weight that is NaN or infinite."""
 
 
 def count(
@@ -77,7 +83,17 @@ def count(
     notices = label_notices(task, units, tests.labels)
     if step.run.eager:
         notices += (("eager", "The model cannot be traced as a graph and ran op by op, which is slower."),)
-    return Counted(key, task, reason, tests.description, hits, statistics, expected, notices)
+    return Counted(
+        key, task, reason, tests.description, hits, statistics, expected, notices, units, _broken(model)
+    )
+
+
+def _broken(model: Any) -> tuple[str, ...]:
+    return tuple(
+        str(layer.name)
+        for layer in model.layers
+        if not all(np.isfinite(np.asarray(weight, np.float64)).all() for weight in layer.get_weights())
+    )
 
 
 def _scalars(summary: ModelSummary) -> int:

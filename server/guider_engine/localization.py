@@ -206,12 +206,15 @@ def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[
         notices.append(
             (
                 "few-tests",
-                f"Only {min(failed, passed)} {which} tests: a few more or fewer could change the ranking.",
+                f"Only {min(failed, passed)} {which} test{'s' if min(failed, passed) > 1 else ''}: a few more or fewer "
+                "could change the ranking.",
             )
         )
+    if counted.broken:
+        notices.append(("nan-weights", _broken_message(model, counted)))
     if hits.not_finite:
         notices.append(("nan-output", _nan_message(model, counted)))
-    if failed and weights.constant:
+    if failed and weights.constant and hits.not_finite < failed + passed:
         notices.append(
             (
                 "constant-confidence",
@@ -231,10 +234,12 @@ def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[
 
 def _nan_message(model: ModelSummary, counted: Counted) -> str:
     total = sum(counted.hits.counts)
+    # Where weights are not finite, the first layer to show it is another: ReLU may turn NaN into 0.
+    observed = () if counted.broken else model.layers
     first = next(
         (
             layer.name
-            for layer in model.layers
+            for layer in observed
             if layer.path in counted.statistics and counted.statistics[layer.path].not_finite.any()
         ),
         None,
@@ -242,4 +247,12 @@ def _nan_message(model: ModelSummary, counted: Counted) -> str:
     origin = f" The first layer to put out NaN or infinity is {first}." if first else ""
     return (
         f"The output is NaN on {counted.hits.not_finite:,} of {total:,} tests; they count as failed.{origin}"
+    )
+
+
+def _broken_message(model: ModelSummary, counted: Counted) -> str:
+    names = ", ".join(counted.broken[:3]) + (", …" if len(counted.broken) > 3 else "")
+    return (
+        f"Weights of {len(counted.broken)} of {len(model.layers)} layers are NaN or infinite ({names}): the training "
+        "diverged, so the ranking says little. Lower the learning rate, and look for NaN or huge numbers in the data."
     )

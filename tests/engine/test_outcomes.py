@@ -55,20 +55,34 @@ def test_few_failing_tests_are_said(localize: Localize) -> None:
     y[:2] = (y[:2] + 1) % 3
     found = localize(model, X, y)
     assert codes(found) == {"few-tests"}
-    assert "Only 2 failing" in found.notices[0].message
+    assert "Only 2 failing tests:" in found.notices[0].message
+    y[1] = (y[1] - 1) % 3
+    assert "Only 1 failing test:" in localize(model, X, y).notices[0].message
 
 
 def test_nan_output_fails_and_its_first_layer_is_named(localize: Localize) -> None:
     model = network(5, 4, 3)
-    model.layers[1].activation = keras.activations.tanh  # ReLU may turn NaN into 0
+    model.layers[1].activation = keras.activations.linear
     kernel, bias = model.layers[1].get_weights()
-    model.layers[1].set_weights([kernel * np.nan, bias])
-    found = localize(model, X, np.zeros(60, dtype=int))
+    model.layers[1].set_weights([kernel + 3e38, bias + 3e38])  # finite, its sums are not
+    found = localize(model, 100 * np.abs(X), np.zeros(60, dtype=int))
     assert found.tests.failed == 60
     notice = next(n for n in found.notices if n.code == "nan-output")
     assert model.layers[1].name in notice.message
     assert "60 of 60" in notice.message
-    assert [layer.non_finite for layer in found.layers] == [0, 4, 3]
+    first, second, last = (layer.non_finite for layer in found.layers)
+    assert (first, second) == (0, 4)
+    assert last > 0
+
+
+def test_diverged_weights_are_named_rather_than_the_first_layer_that_shows_it(localize: Localize) -> None:
+    model = network(5, 4, 3)
+    model.set_weights([weight * np.nan for weight in model.get_weights()])
+    found = localize(model, X, np.zeros(60, dtype=int))
+    assert codes(found) == {"all-tests-fail", "nan-weights", "nan-output"}
+    notices = {notice.code: notice.message for notice in found.notices}
+    assert all(layer.name in notices["nan-weights"] for layer in model.layers)
+    assert "first layer" not in notices["nan-output"]
 
 
 def test_nan_on_one_test_only_fails_that_test(localize: Localize) -> None:
