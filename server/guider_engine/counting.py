@@ -53,7 +53,7 @@ def count(
     array, dtype = fit_inputs(model, tests.inputs)
     task, reason = choose_task(inputs.task, summary, tests.labels)
     units = output_units(model, array, dtype, task)
-    oracle = classification(choose_link(task, summary, units)) if task == "classification" else regression()
+    oracle = (classification if task == "classification" else regression)(choose_link(task, summary, units))
     taps = taps_of(model)
     size = batch_size(model, _scalars(summary), len(tests))
     step = make_step(model, taps, oracle, inputs.threshold, inputs.neurons_per_layer, inputs.seed, dtype)

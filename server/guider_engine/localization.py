@@ -165,11 +165,12 @@ def _number(value: float) -> float | None:
 
 
 def _examples(counted: Counted) -> tuple[FailingTest, ...]:
+    more = ", …" if counted.task == "regression" and counted.units > 1 else ""
     return tuple(
         FailingTest(
             index=test.index,
             expected=expected,
-            actual=f"{test.predicted:g}",
+            actual=f"{test.predicted:g}{more}",
             confidence=_number(test.confidence),
         )
         for test, expected in zip(counted.hits.worst, counted.expected, strict=True)

@@ -36,7 +36,8 @@ def choose_task(choice: TaskChoice, model: ModelSummary, labels: Any) -> tuple[T
     """The task, and for people the reason why it was chosen.
 
     Order: the setting, the loss the model was compiled with, the last activation, the labels. A squared or
-    absolute error says regression unless a softmax or sigmoid is trained on labels that are classes.
+    absolute error says regression unless a softmax or sigmoid is trained on labels that are classes. A binary
+    crossentropy or a sigmoid says classification unless the labels are no classes, such as an autoencoder's images.
 
     Args:
         choice: the setting.
@@ -49,12 +50,14 @@ def choose_task(choice: TaskChoice, model: ModelSummary, labels: Any) -> tuple[T
     last = model.layers[-1].activation if model.layers else None
     bounded = last in ("softmax", "sigmoid")
     if any(word in loss for word in ("crossentropy", "hinge", "nll", "focal", "kullback", "kl_divergence")):
+        if "binary" in loss and not _are_classes(labels):
+            return "regression", f"labels are not class numbers, in spite of loss {model.loss}"
         return "classification", f"loss {model.loss}"
     if any(word in loss for word in ("squared", "absolute", "mse", "mae", "mape", "msle", "huber", "cosh")):
         if bounded and _are_classes(labels):
             return "classification", f"{last} output and class labels, in spite of loss {model.loss}"
         return "regression", f"loss {model.loss}"
-    if bounded:
+    if last == "softmax" or (last == "sigmoid" and _are_classes(labels)):
         return "classification", f"{last} output"
     if _are_classes(labels):
         return "classification", f"labels are class numbers ({labels.dtype})"
@@ -68,9 +71,9 @@ def _are_classes(labels: Any) -> bool:
 
 def choose_link(task: Task, model: ModelSummary, units: int) -> Link:
     """What turns outputs into probabilities: nothing, unless the loss was compiled with ``from_logits=True``."""
-    if task == "classification" and model.from_logits:
-        return "sigmoid" if units == 1 else "softmax"
-    return "identity"
+    if not model.from_logits:
+        return "identity"
+    return "sigmoid" if units == 1 or task == "regression" else "softmax"
 
 
 def classification(link: Link = "identity") -> Oracle:
@@ -83,9 +86,7 @@ def classification(link: Link = "identity") -> Oracle:
     import tensorflow as tf
 
     def judge(labels: Any, outputs: Any) -> Verdict:
-        y, o = _flat(labels), _flat(outputs)
-        if link != "identity":
-            o = tf.sigmoid(o) if link == "sigmoid" else tf.nn.softmax(o)
+        y, o = _flat(labels), _linked(link, _flat(outputs))
         nan = tf.reduce_any(tf.math.is_nan(o), axis=1)
         units, columns = o.shape[1], y.shape[1]
         predicted = tf.round(o[:, 0]) if units == 1 else tf.cast(tf.argmax(o, axis=1), o.dtype)
@@ -102,7 +103,7 @@ def classification(link: Link = "identity") -> Oracle:
     return judge
 
 
-def regression() -> Oracle:
+def regression(link: Link = "identity") -> Oracle:
     """Every component within `TOLERANCE` of its target; a shape that differs fails every test.
 
     Confidence is the Euclidean norm of the error (its weight falls as it grows, see ``confidence.py``).
@@ -110,7 +111,7 @@ def regression() -> Oracle:
     import tensorflow as tf
 
     def judge(labels: Any, outputs: Any) -> Verdict:
-        y, o = _flat(labels), _flat(outputs)
+        y, o = _flat(labels), _linked(link, _flat(outputs))
         nan = tf.reduce_any(tf.math.is_nan(o), axis=1)
         if y.shape[1] != o.shape[1]:
             return Verdict(tf.ones_like(nan), tf.zeros_like(o[:, 0]), o[:, 0], nan)
@@ -134,6 +135,14 @@ def _flat(tensor: Any) -> Any:
     for size in tensor.shape[1:]:
         columns *= size
     return tf.cast(tf.reshape(tensor, (-1, columns)), tf.float64)
+
+
+def _linked(link: Link, outputs: Any) -> Any:
+    import tensorflow as tf
+
+    if link == "identity":
+        return outputs
+    return tf.sigmoid(outputs) if link == "sigmoid" else tf.nn.softmax(outputs)
 
 
 def _finite_or_zero(values: Any, nan: Any) -> Any:

@@ -176,6 +176,19 @@ def test_examples_are_the_most_confident_failures(localize: Localize) -> None:
     assert first.actual == str(probability.argmax(1)[first.index])
 
 
+@pytest.mark.parametrize("logits", [False, True])
+def test_autoencoder_trained_by_crossentropy_is_a_regression(localize: Localize, logits: bool) -> None:
+    model = network(5, 3, activation="linear" if logits else "sigmoid")
+    model.compile(loss=keras.losses.BinaryCrossentropy(from_logits=logits))
+    output = model.predict(X, verbose=0)
+    images = 1 / (1 + np.exp(-output)) if logits else output.copy()
+    images[:30] += 0.1
+    found = localize(model, X, images)
+    assert (found.task, found.tests.failed) == ("regression", 30)
+    assert found.examples[0].actual.endswith(", …")
+    assert ", " in found.examples[0].expected
+
+
 @pytest.mark.parametrize(
     ("loss", "activation", "labels", "task"),
     [
@@ -186,6 +199,10 @@ def test_examples_are_the_most_confident_failures(localize: Localize) -> None:
         (None, "softmax", np.arange(60) % 3, "classification"),
         (None, "linear", np.arange(60) % 3, "classification"),
         (None, "linear", np.linspace(0, 1, 60), "regression"),
+        ("binary_crossentropy", "sigmoid", np.arange(60) % 2, "classification"),
+        ("binary_crossentropy", "sigmoid", np.linspace(0, 1, 60), "regression"),
+        (None, "sigmoid", np.linspace(0, 1, 60), "regression"),
+        ("categorical_crossentropy", "softmax", np.full((60, 3), 1 / 3), "classification"),
     ],
 )
 def test_task_is_chosen_with_a_reason(
