@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
 from guider_ls.mapping import reasons
-from guider_ls.mapping.comparison import compare, contradicted, fits, has_automatic_name
+from guider_ls.mapping.comparison import Comparisons, compare, contradicted, fits, has_automatic_name
 from guider_ls.mapping.level import LevelResult, align_level
 from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
 from guider_ls.source.catalog import is_application
@@ -67,6 +67,7 @@ class _Alignment:
     found: dict[LayerPath, tuple[ModelLayer, int, str]] = field(default_factory=dict)
     """For each paired layer its site and the reason."""
     failed: dict[LayerPath, UnmatchedLayer] = field(default_factory=dict)
+    compare: Comparisons = field(default_factory=Comparisons)
     chosen: list[Outline] = field(default_factory=list)
     """Constructions that the model, or a part of it, came from."""
 
@@ -91,10 +92,7 @@ class _Alignment:
         self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool
     ) -> list[tuple[Outline, LevelResult]]:
         """The constructions that explain the layers best, with their alignments."""
-        results = [
-            (one, align_level(self.source.sites, one, layers, ordered=ordered and one.kind == "sequential"))
-            for one in outlines
-        ]
+        results = [(one, self._align(one, layers, ordered)) for one in outlines]
         results = [(one, result) for one, result in results if any(result.steps.values())]
         top = max((result.score for _, result in results), default=0)
         best = [(one, result) for one, result in results if result.score == top]
@@ -108,6 +106,10 @@ class _Alignment:
                 if index != number
             )
         ]
+
+    def _align(self, outline: Outline, layers: Sequence[ModelLayer], ordered: bool) -> LevelResult:
+        in_order = ordered and outline.kind == "sequential"
+        return align_level(self.source.sites, outline, layers, self.compare, ordered=in_order)
 
     def _settle(
         self,
@@ -142,7 +144,7 @@ class _Alignment:
             for other in outline.steps
             if self.source.sites[other.site].class_name == site.class_name
         }
-        return reasons.of_match(site, step, layer, peers, rivals=len(rivals))
+        return reasons.of_match(site, step, layer, peers, self.compare, rivals=len(rivals))
 
     def _inside(self, layer: ModelLayer) -> None:
         """Align what lies inside a layer."""
@@ -233,7 +235,7 @@ class _Alignment:
         used = {site for _, site, _ in self.found.values()}
         doubtful = [layer for _, layer in sorted(self.failed.items())]
         explain = reasons.SiteReasons(
-            self.source, self.model, self.outlines, tuple(self.chosen), tuple(doubtful)
+            self.source, self.model, self.outlines, tuple(self.chosen), tuple(doubtful), self.compare
         )
         unmatched = [
             UnmatchedSite(site, explain(index)) for index, site in enumerate(sites) if index not in used

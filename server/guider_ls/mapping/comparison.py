@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from guider_engine.wire import ModelLayer
+from guider_engine.wire import LayerPath, ModelLayer
 from guider_ls.mapping.mapping import Difference
 from guider_ls.source.catalog import auto_name, is_application
 from guider_ls.source.parts import make, named
-from guider_ls.source.sites import LayerSite, Part, Unknown
+from guider_ls.source.sites import LayerSite, Part, Span, Unknown
 
 _NESTED = frozenset({"Functional", "Model"})
 
@@ -119,6 +119,30 @@ def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
         if _agree(argument, usual, trained) is False or (usual is None) != (trained is None):
             differences.append(Difference(argument, f"{show(usual)} (default)", show(trained)))
     return Comparison(agreeing, tuple(differences))
+
+
+class Comparisons:
+    """The comparisons of one program with one model, each made once.
+
+    Layers that differ by their names only are compared as one: a program of hundreds of lines has few of another
+    kind, and every line is held against every layer.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is compared yet."""
+        self._kinds: dict[LayerPath, str] = {}
+        self._known: dict[tuple[Span, str], Comparison] = {}
+
+    def __call__(self, site: LayerSite, layer: ModelLayer) -> Comparison:
+        """Hold the literal arguments of a site against a layer's config."""
+        kind = self._kinds.get(layer.path)
+        if kind is None:
+            config = {key: value for key, value in layer.config.items() if key != "name"}
+            kind = self._kinds[layer.path] = repr(config)
+        found = self._known.get((site.span, kind))
+        if found is None:
+            found = self._known[site.span, kind] = compare(site, layer)
+        return found
 
 
 def _defaults(site: LayerSite) -> dict[str, Any]:

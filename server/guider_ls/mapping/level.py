@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from guider_engine.wire import ModelLayer
-from guider_ls.mapping.comparison import automatic_number, compare, fits, has_automatic_name, may_hide_in
+from guider_ls.mapping.comparison import Comparisons, automatic_number, fits, may_hide_in
 from guider_ls.mapping.sequences import SKIPPED_LAYER, SKIPPED_STEP, Automaton, align_sequences
 from guider_ls.source.sites import LayerSite, Outline, Step
 
@@ -45,10 +45,15 @@ class LevelResult:
 
 
 def align_level(
-    sites: Sequence[LayerSite], outline: Outline, layers: Sequence[ModelLayer], *, ordered: bool
+    sites: Sequence[LayerSite],
+    outline: Outline,
+    layers: Sequence[ModelLayer],
+    compare: Comparisons,
+    *,
+    ordered: bool,
 ) -> LevelResult:
     """Align the layers of one level with one construction; ``ordered``: they are in construction order."""
-    level = _Level(sites, outline, layers)
+    level = _Level(sites, outline, layers, compare)
     if ordered:
         level.align(range(len(layers)), range(len(outline.steps)))
     else:
@@ -57,8 +62,16 @@ def align_level(
 
 
 class _Level:
-    def __init__(self, sites: Sequence[LayerSite], outline: Outline, layers: Sequence[ModelLayer]) -> None:
-        self.sites, self.outline, self.layers = sites, outline, layers
+    def __init__(
+        self,
+        sites: Sequence[LayerSite],
+        outline: Outline,
+        layers: Sequence[ModelLayer],
+        compare: Comparisons,
+    ) -> None:
+        self.sites, self.outline, self.layers, self.compare = sites, outline, layers, compare
+        self.numbers = [automatic_number(layer) for layer in layers]
+        """See `automatic_number`."""
         self.result = LevelResult()
         self._worth: dict[tuple[int, str | None, bool, int], int | None] = {}
 
@@ -66,8 +79,32 @@ class _Level:
         """Worth of pairing a step with a layer; ``None`` when the layer cannot come from it."""
         key = (step.site, step.name_pattern, step.spread, layer)
         if key not in self._worth:
-            self._worth[key] = _worth(self.sites[step.site], step, self.layers[layer])
+            self._worth[key] = self._compute_worth(step, layer)
         return self._worth[key]
+
+    def _compute_worth(self, step: Step, index: int) -> int | None:
+        site, layer = self.sites[step.site], self.layers[index]
+        if step.spread:
+            return _SPREAD if may_hide_in(site, layer) else None
+        if not fits(site, layer):
+            return None
+        worth = _CLASS
+        pattern = step.name_pattern
+        automatic = self.numbers[index] is not None
+        if pattern is None:
+            worth -= 0 if automatic else _RENAMED
+        elif pattern != ".*":
+            if re.fullmatch(pattern, layer.name):
+                worth += _NAME
+            elif not automatic:
+                return None
+            else:
+                worth -= _RENAMED
+        comparison = self.compare(site, layer)
+        compared = comparison.agreeing + len(comparison.differences)
+        # Arguments that the text does not say count as agreeing: they may.
+        worth += _ARGUMENTS * comparison.agreeing // compared if compared else _ARGUMENTS
+        return worth
 
     def align(self, layers: Sequence[int], steps: Sequence[int]) -> None:
         """Align some layers with some steps, both in order."""
@@ -97,9 +134,9 @@ class _Level:
         rest = [index for index in range(len(self.outline.steps)) if index not in taken]
         used: set[int] = set()
         for members in kinds.values():
-            given = [index for index in members if not has_automatic_name(self.layers[index])]
+            given = [index for index in members if self.numbers[index] is None]
             numbered = [index for index in members if index not in given]
-            numbered.sort(key=lambda index: automatic_number(self.layers[index]) or 0)
+            numbered.sort(key=lambda index: self.numbers[index] or 0)
             steps = [
                 index
                 for index in rest
@@ -152,39 +189,15 @@ class _Level:
         if step.name_pattern is None or self.worth(step, layer) is None:
             return False
         supported = step.name_pattern != ".*" or step.spread
-        return supported or not compare(self.sites[step.site], self.layers[layer]).differences
+        return supported or not self.compare(self.sites[step.site], self.layers[layer]).differences
 
     def _strength(self, index: int, layer: int) -> tuple[int, int]:
         """How well a step explains a layer that the program named: by its name, then by differing arguments."""
         step = self.outline.steps[index]
         if step.spread:
             return 0, -1000
-        differences = compare(self.sites[step.site], self.layers[layer]).differences
+        differences = self.compare(self.sites[step.site], self.layers[layer]).differences
         return int(step.name_pattern != ".*"), -len(differences)
-
-
-def _worth(site: LayerSite, step: Step, layer: ModelLayer) -> int | None:
-    if step.spread:
-        return _SPREAD if may_hide_in(site, layer) else None
-    if not fits(site, layer):
-        return None
-    worth = _CLASS
-    pattern = step.name_pattern
-    automatic = has_automatic_name(layer)
-    if pattern is None:
-        worth -= 0 if automatic else _RENAMED
-    elif pattern != ".*":
-        if re.fullmatch(pattern, layer.name):
-            worth += _NAME
-        elif not automatic:
-            return None
-        else:
-            worth -= _RENAMED
-    comparison = compare(site, layer)
-    compared = comparison.agreeing + len(comparison.differences)
-    # Arguments that the text does not say count as agreeing: they may.
-    worth += _ARGUMENTS * comparison.agreeing // compared if compared else _ARGUMENTS
-    return worth
 
 
 def _project(loops: Sequence[tuple[int, int]], steps: Sequence[int]) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from guider_engine.wire import ModelLayer, ModelSummary
-from guider_ls.mapping.comparison import automatic_number, compare, fits, has_automatic_name, literals
+from guider_ls.mapping.comparison import Comparisons, automatic_number, fits, has_automatic_name, literals
 from guider_ls.mapping.mapping import UnmatchedLayer
 from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
 
@@ -14,7 +14,13 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 def of_match(
-    site: LayerSite, step: Step, layer: ModelLayer, peers: Sequence[ModelLayer], *, rivals: int
+    site: LayerSite,
+    step: Step,
+    layer: ModelLayer,
+    peers: Sequence[ModelLayer],
+    compare: Comparisons,
+    *,
+    rivals: int,
 ) -> str:
     """Why a layer comes from a site. ``peers``: layers of its class; ``rivals``: sites of its class."""
     if step.name_pattern not in {None, ".*"} and re.fullmatch(step.name_pattern or "", layer.name):
@@ -71,7 +77,9 @@ class SiteReasons:
         outlines: Sequence[Outline],
         chosen: Sequence[Outline],
         doubtful: Sequence[UnmatchedLayer],
+        compare: Comparisons,
     ) -> None:
+        self._compare = compare
         self._sites = source.sites
         self._layers = tuple(model.all_layers())
         self._chosen = {step.site for outline in chosen for step in outline.steps}
@@ -102,7 +110,7 @@ class SiteReasons:
         if not same:
             return f"the model has no {site.class_name}"
         said = literals(site)
-        if said and all(compare(site, layer).differences for layer in same):
+        if said and all(self._compare(site, layer).differences for layer in same):
             return f"no {site.class_name} in the model has {said}"
         if site.conditional:
             return "in a branch that this model does not seem to have taken"

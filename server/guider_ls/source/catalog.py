@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _ROOT = re.compile(
@@ -75,6 +76,7 @@ def is_application(name: str) -> bool:
     return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
 
 
+@functools.cache
 def auto_name(class_name: str) -> str:
     """The name Keras gives to the first unnamed layer of a class; later ones end in ``_1``, ``_2`` …"""
     name = re.sub(r"\W+", "", class_name)
