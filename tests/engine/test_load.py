@@ -175,6 +175,7 @@ def test_unknown_kinds_of_test_data(tmp_path: Path, spec: list[str]) -> None:
     [
         ("def other(): pass", "input", "function-missing"),
         ("load = 3", "input", "function-missing"),
+        ("def load(path): return [1], [2]", "input", "function-missing"),
         ("def load(): return 1", "input", "test-data-type"),
         ("def load(): return [1], [2], [3]", "input", "test-data-type"),
         ("def load(): raise KeyError('training_set')", "engine", "user-code"),
@@ -188,6 +189,45 @@ def test_functions_that_give_no_tests(tmp_path: Path, body: str, kind: str, code
     found = failure(lambda: load_tests(["data_of_this_case:load"], str(tmp_path)))
     assert (found.kind, found.code) == (kind, code)
     assert "data_of_this_case:load" in found.message
+
+
+def test_functions_that_cannot_be_called_without_arguments_say_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "models_of_this_case.py").write_text(
+        "import keras\n"
+        "def build(units, rate=0.1): ...\n"
+        "model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])\n"
+    )
+
+    def said(name: str) -> str:
+        spec = f"models_of_this_case:{name}"
+        found = failure(lambda: load_model(spec, str(tmp_path), safe_mode=True))
+        assert (found.kind, found.code) == ("input", "function-missing")
+        return found.message
+
+    assert "'units'" in said("build")
+    assert "is a Sequential, not a function" in said("model")
+    assert "has no function nothing" in said("nothing")
+    assert "has no function model.nothing" in said("model.nothing")
+
+
+def test_method_of_a_class(tmp_path: Path) -> None:
+    (tmp_path / "class_of_this_case.py").write_text(
+        "class Data:\n    @staticmethod\n    def load(): return [[1.0], [2.0]], [0, 1]\n"
+    )
+    assert len(load_tests(["class_of_this_case:Data.load"], str(tmp_path))) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "first"),
+    [("def load():\n    return 1 / 0", "line 2, in load"), ("1 / 0", "line 1, in <module>")],
+)
+def test_trace_of_user_code_starts_in_it(tmp_path: Path, body: str, first: str) -> None:
+    (tmp_path / "raises_in_this_case.py").write_text(body)
+    found = failure(lambda: load_tests(["raises_in_this_case:load"], str(tmp_path)))
+    assert found.code == "user-code"
+    lines = (found.detail or "").splitlines()
+    assert lines[0].startswith("Traceback")
+    assert lines[1].endswith(f'raises_in_this_case.py", {first}')
 
 
 def test_module_that_is_not_there(tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, TracebackType
 from typing import Any
 
 from guider_engine.errors import EngineFailure, unusable
 
 
 def is_function(spec: str) -> bool:
-    """Whether ``spec`` has the form ``package.module:function``."""
+    """Whether ``spec`` has the form ``package.module:function`` (``:Class.method`` is one, too)."""
     module, _, function = spec.rpartition(":")
-    return function.isidentifier() and all(part.isidentifier() for part in module.split("."))
+    return all(part.isidentifier() for part in (*module.split("."), *function.split(".")))
 
 
 def call(spec: str, root: str) -> Any:
@@ -23,20 +26,14 @@ def call(spec: str, root: str) -> Any:
     The project's modules are forgotten afterwards, so that the next call sees an edit on disk.
 
     Raises:
-        EngineFailure: no such module or function, or the user's code raised.
+        EngineFailure: no such module or function, one that needs arguments, or the user's code raised.
     """
-    module_name, _, function_name = spec.rpartition(":")
+    module_name = spec.rpartition(":")[0]
     sys.path.insert(0, root)
     importlib.invalidate_caches()
     try:
         module = importlib.import_module(module_name)
-        function = getattr(module, function_name, None)
-        if not callable(function):
-            raise unusable(
-                "function-missing",
-                f"{spec}: the module {module_name} has no function {function_name}.",
-            )
-        return function()
+        return _function(spec, module)()
     except EngineFailure:
         raise
     except ModuleNotFoundError as error:
@@ -52,13 +49,53 @@ def call(spec: str, root: str) -> Any:
         _forget(Path(root))
 
 
+def _function(spec: str, module: ModuleType) -> Callable[[], Any]:
+    """What ``spec`` names, if it can be called without arguments."""
+    name = spec.rpartition(":")[2]
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise unusable(
+                "function-missing", f"{spec}: the module {module.__name__} has no function {name}."
+            )
+        found = getattr(found, part)
+    is_model = hasattr(found, "layers") and not inspect.isclass(found)  # which is called with inputs
+    if is_model or not callable(found):
+        raise unusable(
+            "function-missing",
+            f"{spec} is a {type(found).__name__}, not a function. Write a function that returns it, and name that.",
+        )
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise unusable(
+            "function-missing",
+            f"{spec} cannot be called without arguments: {error}. Write a function that takes none and calls it "
+            "with them, and name that.",
+        ) from error
+    except ValueError:  # no signature: something built in
+        pass
+    return found  # type: ignore[no-any-return]
+
+
 def _user_code(spec: str, error: Exception) -> EngineFailure:
     return EngineFailure(
         "engine",
         "user-code",
         f"{spec} raised {type(error).__name__}: {error}",
-        detail="".join(traceback.format_exception(error)),
+        detail="".join(traceback.format_exception(type(error), error, _from_user_code(error.__traceback__))),
     )
+
+
+def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames that called the user's code; whole if there are no others."""
+    own = (__file__, importlib.__file__)
+    below = trace
+    while below and (
+        below.tb_frame.f_code.co_filename in own or "<frozen importlib" in below.tb_frame.f_code.co_filename
+    ):
+        below = below.tb_next
+    return below or trace
 
 
 def _forget(root: Path) -> None:
