@@ -14,7 +14,8 @@ from tests.engine.conftest import quiet
 
 from guider_engine.errors import EngineFailure
 from guider_engine.load.model import load_model
-from guider_engine.load.tests import KEYS, load_tests
+from guider_engine.load.names import inputs_and_labels
+from guider_engine.load.tests import load_tests
 from guider_engine.session import Session
 from guider_engine.wire import Failure, Inputs
 
@@ -110,12 +111,50 @@ def test_lambda_is_not_run_unless_trusted(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("x_test", "y_test"),
+        ("X_test", "Y_test"),
+        ("test_x", "test_y"),
+        ("Xtest", "ytest"),
+        ("X_te", "y_te"),
+        ("Xte", "yte"),
+        ("x_val", "y_val"),
+        ("X", "y"),
+        ("inputs", "labels"),
+        ("test_images", "test_labels"),
+        ("testImages", "testLabels"),
+        ("test_data", "test_targets"),
+        ("features", "target"),
+        ("arr_0", "arr_1"),
+        ("x_train", "y_train"),
+    ],
+)
 def test_usual_names_in_an_npz(tmp_path: Path, keys: tuple[str, str]) -> None:
     tests = load_tests(write(tmp_path, **{keys[0]: X, keys[1]: Y}), str(tmp_path))
     assert len(tests) == 6
     assert tests.inputs.shape == (6, 3)
-    assert keys[0] in tests.description
+    assert f"({keys[0]}, {keys[1]})" in tests.description
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        ("x_train y_train x_test y_test", "x_test y_test"),
+        ("x_train y_train x_val y_val", "x_val y_val"),
+        ("x_train y_train x y", "x y"),
+        ("train_images train_labels test_images test_labels", "test_images test_labels"),
+        ("y_test x_test x_test_raw ids", "x_test y_test"),
+        ("images data labels", "images labels"),
+        ("x_train y_train x_fold y_fold", ""),
+        ("x_test y_train", ""),
+        ("x y_pred", ""),
+        ("arr_0", ""),
+    ],
+)
+def test_names_say_which_of_several_arrays_are_the_tests(names: str, meant: str) -> None:
+    assert inputs_and_labels(names.split()) == (tuple(meant.split()) or None)
 
 
 def test_npy_pair_is_memory_mapped(tmp_path: Path) -> None:

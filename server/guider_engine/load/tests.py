@@ -13,25 +13,10 @@ import numpy as np
 from guider_engine.errors import EngineFailure, unusable
 
 from .functions import call, is_function
+from .names import inputs_and_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-KEYS = (
-    ("x_test", "y_test"),
-    ("X_test", "y_test"),
-    ("X_test", "Y_test"),
-    ("x_val", "y_val"),
-    ("x", "y"),
-    ("X", "y"),
-    ("X", "Y"),
-    ("inputs", "labels"),
-    ("images", "labels"),
-    ("features", "labels"),
-    ("data", "target"),
-    ("arr_0", "arr_1"),
-)
-"""Names of inputs and labels in an ``.npz``, the first pair that is there wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +99,13 @@ def _npz(path: Path) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
         # NumPy does not close a file that it opened itself and found damaged.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = list(archive.files)
-            keys = next((pair for pair in KEYS if set(pair) <= set(names)), None)
+            keys = inputs_and_labels(names)
             if keys is None:
                 raise unusable(
                     "test-data-keys",
-                    f"{path.name} holds {', '.join(names) or 'nothing'}; expected inputs and labels named for example "
-                    f"{' or '.join('/'.join(pair) for pair in KEYS[:6])}.",
+                    f"{path.name} holds {', '.join(names) or 'nothing'}; expected inputs and labels named such as "
+                    "x_test and y_test, X and y, test_images and test_labels: "
+                    f"np.savez('{path.name}', x_test=…, y_test=…).",
                 )
             return archive[keys[0]], archive[keys[1]], keys
     except EngineFailure:
