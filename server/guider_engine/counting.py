@@ -13,7 +13,7 @@ from .fit import describe_label, fit_inputs, label_notices, output_units
 from .load.tests import TestSet
 from .oracle import choose_link, choose_task, classification, regression
 from .request import Check, Report, Timer
-from .spectrum.batches import batch_size
+from .spectrum.batches import Feed, batch_size
 from .spectrum.hits import Hits, count_hits, make_step
 from .spectrum.statistics import LayerStatistics, measure
 from .spectrum.taps import taps_of
@@ -55,8 +55,8 @@ def count(
     units = output_units(model, array, dtype, task)
     oracle = (classification if task == "classification" else regression)(choose_link(task, summary, units))
     taps = taps_of(model)
-    size = batch_size(model, _scalars(summary), len(tests))
-    step = make_step(model, taps, oracle, inputs.threshold, inputs.neurons_per_layer, inputs.seed, dtype)
+    feed = Feed(array, tests.labels, dtype, batch_size(model, _scalars(summary), len(tests)))
+    step = make_step(model, taps, oracle, dtype, inputs)
     total = len(tests)
 
     def progress(done: int) -> None:
@@ -66,7 +66,7 @@ def count(
     report("trace", "Tracing the model", None)
     with timer("spectrum"):
         try:
-            hits = count_hits(step, array, tests.labels, size, progress)
+            hits = count_hits(step, feed, progress)
         except (EngineFailure, CancelRequested):
             raise
         except Exception as error:
@@ -78,7 +78,7 @@ def count(
     report("statistics", "Reading activations", None)
     with timer("statistics"):
         activations = {layer.path: layer.activation for layer in summary.all_layers()}
-        statistics = measure(model, taps, hits, oracle, activations, dtype, array, tests.labels, size, check)
+        statistics = measure(model, taps, hits, oracle, activations, feed, check)
     expected = tuple(describe_label(task, tests.labels[test.index]) for test in hits.worst)
     notices = label_notices(task, units, tests.labels)
     if step.run.eager:

@@ -42,14 +42,25 @@ def batch_size(model: Any, output_sizes: int, tests: int) -> int:
     return int(max(1, min(512, fitting, tests)))
 
 
-def batches(
-    inputs: NDArray[Any], labels: NDArray[Any], size: int, indices: NDArray[np.int64] | None = None
-) -> Iterator[Batch]:
-    """All tests, or those of ``indices``, in batches of exactly ``size``."""
-    chosen = np.arange(len(labels)) if indices is None else indices
-    for start in range(0, len(chosen), size):
-        part = chosen[start : start + size]
-        padded = np.concatenate([part, np.repeat(part[-1:], size - len(part))])
-        valid = np.zeros(size)
-        valid[: len(part)] = 1
-        yield Batch(inputs[padded], labels[padded], valid, part)
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The tests as a model takes them."""
+
+    inputs: NDArray[Any]
+    """Shape (N, …)."""
+    labels: NDArray[Any]
+    """Shape (N, …)."""
+    dtype: str
+    """That the inputs are cast to."""
+    size: int
+    """Tests a batch."""
+
+    def batches(self, indices: NDArray[np.int64] | None = None) -> Iterator[Batch]:
+        """All tests, or those of ``indices``, in batches of exactly ``size``."""
+        chosen = np.arange(len(self.labels)) if indices is None else indices
+        for start in range(0, len(chosen), self.size):
+            part = chosen[start : start + self.size]
+            padded = np.concatenate([part, np.repeat(part[-1:], self.size - len(part))])
+            valid = np.zeros(self.size)
+            valid[: len(part)] = 1
+            yield Batch(self.inputs[padded], self.labels[padded], valid, part)

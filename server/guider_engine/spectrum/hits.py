@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guider_engine.oracle import Oracle
-from guider_engine.wire import LayerPath
+from guider_engine.wire import Inputs, LayerPath
 
-from .batches import batches
+from .batches import Feed
 from .sampling import Sampler
 from .taps import Tap, flatten, observe, shape_of
 from .traced import Traced
@@ -25,6 +25,8 @@ from .traced import Traced
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+EXAMPLES = 5
+"""The most confidently failing tests, which are told."""
 KEPT = 512
 """Failing and passing tests whose numbers are kept, each, for the activation statistics."""
 
@@ -93,10 +95,8 @@ def make_step(
     model: Any,
     taps: tuple[Tap, ...],
     oracle: Oracle,
-    threshold: float,
-    limit: int | None,
-    seed: int,
     dtype: str,
+    options: Inputs,
 ) -> Step:
     """Prepare the step; it is traced on its first run.
 
@@ -104,10 +104,8 @@ def make_step(
         model: the model.
         taps: its layers.
         oracle: judges a batch.
-        threshold: a neuron is active where its output is above it.
-        limit: neurons kept in a layer; ``None``: all.
-        seed: of their drawing.
         dtype: that the inputs are fed in.
+        options: for ``threshold``, above which a neuron is active, ``neurons_per_layer`` and ``seed``.
     """
     import tensorflow as tf
 
@@ -120,7 +118,7 @@ def make_step(
         passed = valid - failed
         weights = tf.stack([failed, passed, failed * verdict.confidence, passed * verdict.confidence])
         # Inside a nested layer the stream is another one, so that the published scores do not depend on it.
-        outer, inner = Sampler(limit, seed), Sampler(limit, seed)
+        outer, inner = (Sampler(options.neurons_per_layer, options.seed) for _ in range(2))
         sums = {}
         for path, tensors in seen.items():
             if not tensors:
@@ -130,36 +128,26 @@ def make_step(
             observed[path] = Observed(shape_of(tensors), indices)
             if indices is not None:
                 flat = tf.gather(flat, indices, axis=1)
-            sums[path] = tf.matmul(weights, tf.cast(flat > threshold, tf.float64))
+            sums[path] = tf.matmul(weights, tf.cast(flat > options.threshold, tf.float64))
         return sums, verdict.failed, verdict.confidence, verdict.predicted, verdict.not_finite
 
     return Step(Traced(step), observed)
 
 
-def count_hits(
-    step: Step,
-    inputs: NDArray[Any],
-    labels: NDArray[Any],
-    size: int,
-    progress: Callable[[int], None],
-    examples: int = 5,
-) -> Hits:
+def count_hits(step: Step, feed: Feed, progress: Callable[[int], None]) -> Hits:
     """Stream all tests through the step.
 
     Args:
         step: from `make_step`.
-        inputs: shape (N, …).
-        labels: shape (N, …).
-        size: tests a batch.
+        feed: the tests.
         progress: told how many tests are done, after each batch; may raise to stop.
-        examples: how many failing tests to keep as examples.
     """
     sums: dict[LayerPath, NDArray[np.float64]] = {}
     counts, confidence = np.zeros(2), np.zeros(2)
     low, high, not_finite, done = np.inf, -np.inf, 0, 0
     worst: list[Failing] = []
     kept: dict[bool, list[NDArray[np.int64]]] = {True: [], False: []}
-    for batch in batches(inputs, labels, size):
+    for batch in feed.batches():
         found, *per_test = step.run(batch.inputs, batch.labels, batch.valid)
         n = len(batch.indices)
         failed, r, predicted, nan = (np.asarray(tensor)[:n] for tensor in per_test)
@@ -172,7 +160,7 @@ def count_hits(
         worst += [
             Failing(int(batch.indices[i]), float(predicted[i]), float(r[i])) for i in np.flatnonzero(failed)
         ]
-        worst = sorted(worst, key=lambda test: -test.confidence)[:examples]
+        worst = sorted(worst, key=lambda test: -test.confidence)[:EXAMPLES]
         for outcome, parts in kept.items():
             room = KEPT - sum(map(len, parts))
             parts.append(batch.indices[failed == outcome][:room])

@@ -14,7 +14,7 @@ import numpy as np
 from guider_engine.oracle import Oracle
 from guider_engine.wire import LayerPath
 
-from .batches import batches
+from .batches import Feed
 from .hits import Hits
 from .taps import Tap, flatten, observe
 from .traced import Traced
@@ -67,10 +67,7 @@ def measure(
     hits: Hits,
     oracle: Oracle,
     activations: dict[LayerPath, str | None],
-    dtype: str,
-    inputs: NDArray[Any],
-    labels: NDArray[Any],
-    size: int,
+    feed: Feed,
     check: Callable[[], None],
 ) -> dict[LayerPath, LayerStatistics]:
     """Run the tests of ``hits.kept`` and summarise each observed layer.
@@ -81,16 +78,13 @@ def measure(
         hits: says which neurons and which tests.
         oracle: judges a batch.
         activations: name of each layer's activation function, where it has one.
-        dtype: that the inputs are fed in.
-        inputs: shape (N, …).
-        labels: shape (N, …).
-        size: tests a batch.
+        feed: the tests.
         check: called after each batch; may raise to stop.
     """
     import tensorflow as tf
 
     def step(x: Any, y: Any, valid: Any) -> Any:
-        output, seen = observe(model, tf.cast(x, dtype), taps)
+        output, seen = observe(model, tf.cast(x, feed.dtype), taps)
         fails = valid * tf.cast(oracle(y, output).failed, tf.float64)
         outcome = tf.stack([fails, valid - fails])
         return {p: reduce(p, seen[p], outcome, valid) for p in hits.layers}, tf.reduce_sum(outcome, axis=1)
@@ -117,7 +111,7 @@ def measure(
     run = Traced(step)
     totals: dict[LayerPath, dict[str, Any]] = {}
     tests = np.zeros(2)
-    for batch in batches(inputs, labels, size, hits.kept):
+    for batch in feed.batches(hits.kept):
         found, outcome = run(batch.inputs, batch.labels, batch.valid)
         tests += outcome.numpy()
         for path, part in found.items():
