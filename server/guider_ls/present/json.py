@@ -76,7 +76,8 @@ def map_to_json(
             for unmatched in (mapping.unmatched_layers if mapping is not None else ())
         ],
         "artifacts": [
-            {**location(program, a.span), "kind": a.kind, "path": a.path} for a in source.artifacts
+            {**location(program, a.span), "kind": a.kind, "path": a.path, "known": a.known}
+            for a in source.artifacts
         ],
     }
 

@@ -76,7 +76,8 @@ class _Page:
             yield self.terminal.style("bold", "Files that the program writes")
         for artifact in source.artifacts:
             what = {"model": "model", "tests": "test set"}[artifact.kind]
-            yield f"  {artifact.path} ({what}, line {artifact.span.line + 1})"
+            unsaid = "" if artifact.known else ", known when it runs"
+            yield f"  {artifact.path} ({what}, line {artifact.span.line + 1}{unsaid})"
 
     def layer(self, path: LayerPath) -> str:
         layer = self.layers[path]

@@ -66,6 +66,8 @@ def _distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def _places(artifact: Artifact, folders: Sequence[Path]) -> list[Path]:
+    if not artifact.known:
+        return []
     paths = dict.fromkeys(absolute(artifact.path, folder) for folder in folders)
     return [path for path in paths if exists(path)]
 
@@ -75,7 +77,7 @@ def _is_array(path: Path) -> bool:
 
 
 def _words(path: Path) -> frozenset[str]:
-    return frozenset(re.findall(r"[a-z]+|\d+", path.stem.lower()))
+    return frozenset(re.findall(r"^[xy](?=(?:test|te|val)$)|[a-z]+|\d+", path.stem.lower()))
 
 
 def _subject(path: Path) -> tuple[Path, frozenset[str]]:

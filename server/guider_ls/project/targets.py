@@ -268,6 +268,8 @@ def _why_none(written: Sequence[Artifact], folders: Sequence[Path], program: Pat
         call = 'model.save("model.keras")' if part == "model" else 'np.savez("test.npz", x=..., y=...)'
         return f"{program.name} has no call like {call} that says where it writes one."
     said = ", ".join(f"{a.path} ({_said_by(a, program)})" for a in written)
+    if not any(a.known for a in written):
+        return f"the path of what {program.name} writes is known only when it runs: {said}."
     places = " or ".join(map(str, folders))
     return f"what {program.name} writes makes none in {places}: {said}. Has the program been run?"
 

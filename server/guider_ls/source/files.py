@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass
 from typing import Literal
 
 from guider_ls.source.constants import compute
-from guider_ls.source.values import UNKNOWN, Arguments, Known, Name, Value
+from guider_ls.source.values import UNKNOWN, Arguments, Known, Model, Name, Value, source_of
 
 MODEL_SUFFIXES = (".keras", ".h5", ".hdf5")
 
@@ -50,32 +51,55 @@ def _text(value: object) -> str:
     return value
 
 
-def written_file(
-    callee: Value, method: str, arguments: Arguments
-) -> tuple[Literal["model", "tests"], str] | None:
-    """Kind and path of the file that a call writes; ``method`` is its name when it is a model's method."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that a call writes; its ``path``, or the code for it where that is not known."""
+
+    kind: Literal["model", "tests"]
+    path: str
+    known: bool
+
+
+def written_file(callee: Value, owner: Value, method: str, arguments: Arguments) -> Written | None:
+    """The model or the arrays that a call writes; ``method`` is its name when it is one of ``owner``."""
     name = callee.name if isinstance(callee, Name) else ""
     if name in _ARRAYS:
-        path = _path(arguments.get(0, "file"))
-        if path is None:
-            return None
-        return "tests", path if path.endswith(_ARRAYS[name]) else path + _ARRAYS[name]
+        return _arrays(_ARRAYS[name], arguments)
     if name in _SAVE_MODEL:
-        return _model(arguments.get(1, "filepath"))
+        return _model(arguments, 1, sure=True)
     if name in {"keras.callbacks.ModelCheckpoint", "keras.callbacks.callbacks.ModelCheckpoint"}:
         weights_only = arguments.get(4, "save_weights_only")
-        if isinstance(weights_only, Known) and weights_only.value:
-            return None
-        return _model(arguments.get(0, "filepath"))
-    return _model(arguments.get(0, "filepath")) if method == "save" else None
+        return (
+            None
+            if isinstance(weights_only, Known) and weights_only.value
+            else _model(arguments, 0, sure=True)
+        )
+    return _model(arguments, 0, sure=isinstance(owner, Model)) if method == "save" else None
 
 
 def _path(value: Value | None) -> str | None:
     return value.value if isinstance(value, Known) and isinstance(value.value, str) and value.value else None
 
 
-def _model(value: Value | None) -> tuple[Literal["model", "tests"], str] | None:
-    path = _path(value)
-    if path is None or not path.endswith(MODEL_SUFFIXES) or "{" in path:
-        return None
-    return "model", path
+def _code(arguments: Arguments, position: int, keyword: str) -> str:
+    node = arguments.code.get(keyword, arguments.code.get(position))
+    return source_of(node) if node is not None else ""
+
+
+def _arrays(suffix: str, arguments: Arguments) -> Written | None:
+    path = _path(arguments.get(0, "file"))
+    if path is not None:
+        return Written("tests", path if path.endswith(suffix) else path + suffix, known=True)
+    code = _code(arguments, 0, "file")
+    return Written("tests", code, known=False) if code else None
+
+
+def _model(arguments: Arguments, position: int, *, sure: bool) -> Written | None:
+    """A model; where it is not ``sure`` that one is saved, the path or its code must look like one's."""
+    path = _path(arguments.get(position, "filepath"))
+    code = _code(arguments, position, "filepath")
+    if path is not None and "{" not in path:
+        return Written("model", path, known=True) if path.endswith(MODEL_SUFFIXES) else None
+    if code and (sure or any(suffix in code for suffix in MODEL_SUFFIXES)):
+        return Written("model", code, known=False)
+    return None

@@ -86,7 +86,7 @@ class KerasCalls:
             code = {key - 1 if isinstance(key, int) else key: part for key, part in arguments.code.items()}
             given = replace(arguments, positional=arguments.positional[1:], code=code)
             return Partial(arguments.positional[0], given)
-        self._write(callee, name.rpartition(".")[2], arguments, node)
+        self._write(callee, UNKNOWN, name.rpartition(".")[2], arguments, node)
         known = files.path_function(name, arguments) or constants.library(name, arguments)
         if known is not None:
             return known
@@ -221,7 +221,7 @@ class KerasCalls:
     ) -> Value:
         """``model.add(…)``, ``model.save(…)``, ``super().__init__(…)`` and other methods that are not the program's."""
         if node is not None:
-            self._write(UNKNOWN, name, arguments, node)
+            self._write(UNKNOWN, owner, name, arguments, node)
         if isinstance(owner, Super):
             owner = owner.of_object
             if name == "__init__" and isinstance(owner, Object):
@@ -267,10 +267,10 @@ class KerasCalls:
         if owner.of.kind == "model" and isinstance(listed, Items) and layers_in([listed]):
             owner.attributes["add"] = listed
 
-    def _write(self, callee: Value, method: str, arguments: Arguments, node: cst.Call) -> None:
-        written = files.written_file(callee, method, arguments)
-        if written is not None and (node, *written) not in self.trace.files:
-            self.trace.files.append((node, *written))
+    def _write(self, callee: Value, owner: Value, method: str, arguments: Arguments, node: cst.Call) -> None:
+        written = files.written_file(callee, owner, method, arguments)
+        if written is not None and (node, written) not in self.trace.files:
+            self.trace.files.append((node, written))
 
 
 def _by_number(instance: Instance) -> int:

@@ -53,7 +53,7 @@ def _source_map(module: cst.Module) -> SourceMap:
     found = constructions(program)
     placed = placed_calls(found)
     drafts = [draft for key, draft in trace.drafts.items() if draft.certain or key in placed]
-    layout = lay_out(module, [draft.call for draft in drafts] + [call for call, _, _ in trace.files])
+    layout = lay_out(module, [draft.call for draft in drafts] + [call for call, _ in trace.files])
     drafts = [draft for draft in drafts if draft.call in layout.spans]
     drafts.sort(key=lambda draft: layout.spans[draft.call])
     outlines = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)})
@@ -62,11 +62,12 @@ def _source_map(module: cst.Module) -> SourceMap:
         _site(draft, layout.spans[draft.call], groups.get(index, ""), layout.comments)
         for index, draft in enumerate(drafts)
     )
+    told = {call for call, written in trace.files if written.known}
     artifacts = sorted(
         (
-            Artifact(layout.spans[call], kind, path)
-            for call, kind, path in trace.files
-            if call in layout.spans
+            Artifact(layout.spans[call], written.kind, written.path, written.known)
+            for call, written in trace.files
+            if call in layout.spans and (written.known or call not in told)
         ),
         key=lambda artifact: artifact.span,
     )

@@ -74,6 +74,8 @@ class Artifact:
     kind: Literal["model", "tests"]
     path: str
     """As written in the program, relative to its working directory."""
+    known: bool = True
+    """Whether the text says the path; else ``path`` is the code that does when it runs."""
 
 
 @dataclass(frozen=True, slots=True)

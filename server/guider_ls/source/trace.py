@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import libcst as cst
 
 from guider_ls.source.catalog import positional
+from guider_ls.source.files import Written
 from guider_ls.source.legacy import modernize
 from guider_ls.source.sites import Unknown
 from guider_ls.source.values import (
@@ -28,12 +29,11 @@ from guider_ls.source.values import (
     Value,
     Where,
     pattern_of,
+    source_of,
 )
 
 BUDGET = 30_000
 """Statements that are run before calls are no longer followed and loops no longer unrolled."""
-
-_NOTHING = cst.Module([])
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Trace:
     instances: list[Instance] = field(default_factory=list)
     models: list[Model] = field(default_factory=list)
     objects: list[Object] = field(default_factory=list)
-    files: list[tuple[cst.Call, Literal["model", "tests"], str]] = field(default_factory=list)
+    files: list[tuple[cst.Call, Written]] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
     classes: list[Class] = field(default_factory=list)
     executed: set[int] = field(default_factory=set)
@@ -215,11 +215,6 @@ def literal(value: Value, code: cst.BaseExpression | None) -> Any:
         items = [literal(item, node) for item, node in zip(value.items, inner, strict=True)]
         return tuple(items) if value.is_tuple else items
     return Unknown(source_of(code) if code is not None else "…")
-
-
-def source_of(node: cst.CSTNode) -> str:
-    """The text of a node."""
-    return _NOTHING.code_for_node(node)
 
 
 def unknown_arguments() -> Arguments:

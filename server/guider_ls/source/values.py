@@ -378,3 +378,8 @@ def pattern_of(value: Value) -> str | None:
             return value.pattern if value.pattern != ".+" else None
         return re.escape(str(value.value)) if value.value is not None else None
     return value.pattern if isinstance(value, Text) else None
+
+
+def source_of(node: cst.CSTNode) -> str:
+    """The text of a node."""
+    return cst.Module([]).code_for_node(node)

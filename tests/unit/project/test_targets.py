@@ -77,6 +77,15 @@ def test_paths_that_cannot_be_followed_are_missing_files(root: Path, name: str) 
     assert refused(root, Settings(test_data=("t.npz",)), source(name)).code == "target-missing"
 
 
+def test_a_path_known_only_when_the_program_runs_is_told_and_never_a_file(root: Path) -> None:
+    touch(root, "train.py", "args.out", "t.npz")
+    written = SourceMap((), (Artifact(Span(7, 0, 7, 9), "model", "args.out", known=False),))
+    error = refused(root, Settings(test_data=("t.npz",)), written)
+    assert error.code == "target-missing"
+    assert "known only when it runs: args.out (train.py, line 8)." in error.message
+    assert "model = 'model.keras'" in error.message
+
+
 def test_a_file_may_begin_with_a_tilde(root: Path) -> None:
     program = touch(root, "train.py", "~m.keras", "t.npz")
     target = find_target(program, root, Settings(), source("~m.keras", "t.npz"))
@@ -98,7 +107,12 @@ def test_one_may_be_set_and_the_other_written(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("inputs", "labels"),
-    [("x_test.npy", "y_test.npy"), ("test_images.npy", "test_labels.npy"), ("data.npy", "target.npy")],
+    [
+        ("x_test.npy", "y_test.npy"),
+        ("test_images.npy", "test_labels.npy"),
+        ("data.npy", "target.npy"),
+        ("Xtest.npy", "ytest.npy"),
+    ],
 )
 def test_arrays_make_a_pair_by_their_names(root: Path, inputs: str, labels: str) -> None:
     program = touch(root, "train.py", "m.keras", labels, inputs)

@@ -355,7 +355,6 @@ def test_ignore_comments(call: str, ignored: bool) -> None:
             [("model", "best.keras")],
         ),
         ("keras.callbacks.ModelCheckpoint('w.h5', save_weights_only=True)", []),
-        ("keras.callbacks.ModelCheckpoint('m-{epoch}.keras')", []),
         ("from pathlib import Path\nD = Path('out')\nm.save(D / 'm.keras')", [("model", "out/m.keras")]),
         (
             "from pathlib import Path\nm.save(Path(__file__).resolve().parent / 'm.keras')",
@@ -382,6 +381,27 @@ def test_files_written(body: str, expected: list[tuple[str, str]]) -> None:
     artifacts = read_program(text).artifacts
     assert [(artifact.kind, artifact.path) for artifact in artifacts] == expected
     assert all("save" in cut(text, a.span) or "Checkpoint" in cut(text, a.span) for a in artifacts)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "code"),
+    [
+        ("keras.callbacks.ModelCheckpoint('m-{epoch}.keras')", "model", "'m-{epoch}.keras'"),
+        ("m = keras.Sequential()\nm.save(args.out)", "model", "args.out"),
+        ("m.save(f'fold_{i}.keras')", "model", "f'fold_{i}.keras'"),
+        ("keras.models.save_model(m, filepath=path)", "model", "path"),
+        ("import numpy as np\nnp.savez(out / 't.npz', x=1)", "tests", "out / 't.npz'"),
+    ],
+)
+def test_files_written_to_a_path_that_the_text_does_not_say(body: str, kind: str, code: str) -> None:
+    (artifact,) = read_program(K + body).artifacts
+    assert (artifact.kind, artifact.path, artifact.known) == (kind, code, False)
+
+
+def test_one_call_that_is_known_to_write_a_file_is_enough() -> None:
+    body = "def train(path):\n    keras.Sequential().save(path)\ntrain('m.keras')\ntrain(other)"
+    (artifact,) = read_program(K + body).artifacts
+    assert (artifact.path, artifact.known) == ("m.keras", True)
 
 
 def test_syntax_errors_name_their_line() -> None:
