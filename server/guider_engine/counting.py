@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -97,14 +98,12 @@ def _broken(model: Any) -> tuple[str, ...]:
 
 
 def _scalars(summary: ModelSummary) -> int:
-    """Scalars that all layers put out for one test; 0 when a shape is not known."""
+    """Scalars that all layers put out for one test, also inside others; 0 when the model's own are not known."""
     total = 0
-    for layer in summary.layers:
+    for layer in summary.all_layers():
         shape = layer.output_shape
-        if shape is None or None in shape[1:]:
+        if shape is not None and None not in shape[1:]:
+            total += math.prod(axis or 1 for axis in shape[1:])
+        elif len(layer.path) == 1:
             return 0
-        scalars = 1
-        for axis in shape[1:]:
-            scalars *= axis or 1
-        total += scalars
     return total

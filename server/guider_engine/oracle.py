@@ -6,6 +6,7 @@ Classification compares the predicted with the expected class, regression asks e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -131,10 +132,7 @@ def _flat(tensor: Any) -> Any:
     import tensorflow as tf
 
     tensor = tf.convert_to_tensor(tensor)
-    columns = 1
-    for size in tensor.shape[1:]:
-        columns *= size
-    return tf.cast(tf.reshape(tensor, (-1, columns)), tf.float64)
+    return tf.cast(tf.reshape(tensor, (-1, math.prod(tensor.shape[1:]))), tf.float64)
 
 
 def _linked(link: Link, outputs: Any) -> Any:

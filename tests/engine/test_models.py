@@ -176,6 +176,19 @@ def test_batch_size_does_not_change_the_result(localize: Localize, monkeypatch: 
         assert [n.position for n in a.top] == [n.position for n in b.top]
 
 
+def test_what_is_inside_layers_counts_for_the_size_of_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested = keras.Sequential([layers.Input((4,)), layers.Dense(97), layers.Dense(3)])
+    keras.Sequential([layers.Input((4,)), nested]).save(tmp_path / "m.keras")
+    np.savez(tmp_path / "t.npz", x=X, y=Y)
+    monkeypatch.setattr("guider_engine.spectrum.batches.BYTES", 4 * (97 + 3 + 3) * 10)
+    inputs = Inputs(str(tmp_path / "m.keras"), (str(tmp_path / "t.npz"),), str(tmp_path))
+    said: list[str] = []
+    Session().localize(inputs, lambda _stage, message, _fraction: said.append(message), lambda: None)
+    assert "10 of 50 tests" in said
+
+
 def test_inputs_are_reshaped_when_only_the_channel_axis_is_missing(localize: Localize) -> None:
     model = keras.Sequential(
         [layers.Input((2, 2, 1)), layers.Flatten(), layers.Dense(3, activation="softmax")]
