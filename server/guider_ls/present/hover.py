@@ -15,6 +15,7 @@ from guider_ls.present.phrases import (
     FORMULA_NAMES,
     OUTPUT_FIRST,
     by_path,
+    certainty,
     conditions,
     counted,
     escaped,
@@ -89,7 +90,7 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
         others = "; ".join(_headline(report, *pair) for pair in layers[1 : _LAYERS + 1])
         yield f"The same line constructs: {others}{more}"
     if localization.examples:
-        examples = "; ".join(_example(test) for test in localization.examples[:_TESTS])
+        examples = "; ".join(_example(localization, test) for test in localization.examples[:_TESTS])
         yield f"Failing tests, for example: {examples}"
     by_layer = {match.layer: match for match in matches}
     match = by_layer[layer.path]
@@ -141,9 +142,9 @@ def _table(top: tuple[NeuronScore, ...]) -> str:
     return "\n".join([head.replace("_", "\\_"), "|---|---:|---:|---:|---:|---:|---:|---:|---|", *rows])
 
 
-def _example(test: FailingTest) -> str:
-    confidence = "" if test.confidence is None else f" (confidence {number(test.confidence)})"
-    return f"{test.index} expected {escaped(test.expected)}, got {escaped(test.actual)}{confidence}"
+def _example(localization: Localization, test: FailingTest) -> str:
+    said = f"{test.index} expected {escaped(test.expected)}, got {escaped(test.actual)}"
+    return said + certainty(localization, test)
 
 
 def _inputs(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from guider_engine.wire import LayerPath, LayerScore, Localization, ModelLayer
+from guider_engine.wire import FailingTest, LayerPath, LayerScore, Localization, ModelLayer
 from guider_ls.mapping.mapping import Difference, Mapping, Match
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite
@@ -78,6 +78,15 @@ def tells_apart(localization: Localization, score: LayerScore) -> bool:
     if not score.top or tests.passed == 0:
         return True
     return any(neuron.a_ef * tests.passed > neuron.a_ep * tests.failed for neuron in score.top)
+
+
+def certainty(localization: Localization, test: FailingTest) -> str:
+    """`` (confidence 0.97)``, or how far a regression is from its target; empty where it is not known."""
+    if test.confidence is None:
+        return ""
+    # A regression's confidence is the norm of its error (see the engine's oracle): the larger, the less confident.
+    word = "off by" if localization.task == "regression" else "confidence"
+    return f" ({word} {number(test.confidence)})"
 
 
 def conditions(score: LayerScore) -> tuple[tuple[str, int], ...]:

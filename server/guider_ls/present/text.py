@@ -11,6 +11,7 @@ from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
     OUTPUT_FIRST,
+    certainty,
     conditions,
     counted,
     number,
@@ -25,6 +26,7 @@ from guider_ls.present.terminal import Terminal
 _NEURONS = 5
 _TESTS = 5
 _INNER = 3
+_TIED = 3
 
 
 def to_text(report: Report, terminal: Terminal | None = None) -> str:
@@ -124,7 +126,7 @@ class _Page:
             return
         yield self.terminal.style("bold", "Failing tests to look at")
         for test in examples:
-            sure = "" if test.confidence is None else f" (confidence {number(test.confidence)})"
+            sure = certainty(self.localization, test)
             yield self.terminal.cut(f"  {test.index:>6}  expected {test.expected}, got {test.actual}{sure}")
 
     def notices(self) -> Iterator[str]:
@@ -162,11 +164,14 @@ class _Page:
             "prove that layer wrong: data, loss or training may be at fault."
         )
         first = [(layer, score) for layer, score in self.ranked() if score.rank == 1]
-        for layer, score in first:
-            if not tells_apart(self.localization, score):
-                yield from self.terminal.wrapped(
-                    f"The most suspicious neurons of {_name(layer)} {ACTIVE_ANYWAY}"
-                )
+        if len(first) > 1 and len(first) == len(self.ranked()):
+            yield from self.terminal.wrapped("All layers have the same score: it singles none out.")
+        anyway = [_name(layer) for layer, score in first if not tells_apart(self.localization, score)]
+        if anyway:
+            rest = [counted(len(anyway) - _TIED, "other layer")] if len(anyway) > _TIED else []
+            *named, last = anyway[:_TIED] + rest
+            names = f"{', '.join(named)} and {last}" if named else last
+            yield from self.terminal.wrapped(f"The most suspicious neurons of {names} {ACTIVE_ANYWAY}")
         if [layer for layer, _ in first] == [self.localization.model.layers[-1]]:
             yield from self.terminal.wrapped(OUTPUT_FIRST)
 

@@ -91,11 +91,26 @@ def test_a_first_rank_of_the_output_layer_is_put_in_proportion(
 def test_neurons_that_are_active_on_every_test_are_called_so(
     ranking: Report, changed: Callable[..., Report]
 ) -> None:
-    said = "neurons of dense_1 (Dense) are active on no larger share of the failing than of the passing tests"
+    said = "neurons of dense_1 (Dense) and out<3> (Dense) are active on no larger share of the failing"
     assert said not in words(to_text(ranking))
     always = replace(ranking.localization.layers[1].top[0], a_ef=3, a_nf=0, a_ep=7, a_np=0)
     scores = tuple(replace(s, top=(always,)) if s.rank == 1 else s for s in ranking.localization.layers)
     assert said in words(to_text(changed(layers=scores)))
+
+
+def test_a_tie_of_all_layers_is_told_once(ranking: Report, changed: Callable[..., Report]) -> None:
+    said = "All layers have the same score"
+    assert said not in words(to_text(ranking))
+    always = replace(ranking.localization.layers[1].top[0], a_ef=3, a_nf=0, a_ep=7, a_np=0)
+    scores = tuple(replace(s, rank=1, tied=True, top=(always,)) for s in ranking.localization.layers)
+    text = words(to_text(changed(layers=scores)))
+    assert said in text
+    assert "neurons of dense (Dense), dense_1 (Dense), block (Block) and 1 other layer are active on" in text
+
+
+def test_a_regression_is_off_rather_than_confident(ranking: Report, changed: Callable[..., Report]) -> None:
+    text = words(to_text(changed(task="regression")))
+    assert "4 expected 2, got 0 (off by 0.88)" in text
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
