@@ -28,13 +28,13 @@ from guider_ls.mapping.comparison import Comparisons, compare, contradicted, fit
 from guider_ls.mapping.level import LevelResult, align_level
 from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
 from guider_ls.source.catalog import is_application
-from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
+from guider_ls.source.sites import LayerSite, Outline, SourceMap
 
 
 def align(source: SourceMap, model: ModelSummary) -> Mapping:
     """Pair the layer sites of a program with the layers of a model; explain whatever cannot be paired."""
     alignment = _Alignment(source, model)
-    outlines = _outlines_for(alignment.outlines, model.class_name)
+    outlines = _outlines_for(source.outlines, model.class_name)
     alignment.level(model.layers, outlines, model.class_name == "Sequential")
     alignment.drop_contradictions()
     alignment.drop_rivalled()
@@ -52,29 +52,16 @@ def _outlines_for(outlines: Sequence[Outline], class_name: str) -> list[Outline]
     return fitting or [one for one in outlines if one.kind != "class"] or list(outlines)
 
 
-def _plain_outline(construction: tuple[int, ...], sites: Sequence[LayerSite]) -> Outline:
-    steps = tuple(Step(index, sites[index].name_pattern, sites[index].conditional) for index in construction)
-    alone = [at for at, index in enumerate(construction) if construction.count(index) == 1]
-    loops = tuple((at, at + 1) for at in alone if sites[construction[at]].repeats)
-    return Outline("", "fragment", steps, loops)
-
-
 @dataclass(slots=True)
 class _Alignment:
     source: SourceMap
     model: ModelSummary
-    outlines: tuple[Outline, ...] = ()
     found: dict[LayerPath, tuple[ModelLayer, int, str]] = field(default_factory=dict)
     """For each paired layer its site and the reason."""
     failed: dict[LayerPath, UnmatchedLayer] = field(default_factory=dict)
     compare: Comparisons = field(default_factory=Comparisons)
     chosen: list[Outline] = field(default_factory=list)
     """Constructions that the model, or a part of it, came from."""
-
-    def __post_init__(self) -> None:
-        self.outlines = self.source.outlines or tuple(
-            _plain_outline(construction, self.source.sites) for construction in self.source.construction
-        )
 
     def level(self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool) -> None:
         """Align the layers of one level, then those inside them."""
@@ -155,9 +142,11 @@ class _Alignment:
             line = self.source.sites[site].span.line + 1
             self._unexplained(layer.inner, f"made inside {name}(…), line {line}")
             return
-        outlines = [one for one in self.outlines if site is not None and site in one.makers]
+        outlines = [one for one in self.source.outlines if site is not None and site in one.makers]
         if not outlines and not layer.builtin:
-            outlines = [one for one in self.outlines if one.kind == "class" and one.label == layer.class_name]
+            outlines = [
+                one for one in self.source.outlines if one.kind == "class" and one.label == layer.class_name
+            ]
         if not outlines:
             where = (
                 "a layer that no line is known for"
@@ -235,7 +224,7 @@ class _Alignment:
         used = {site for _, site, _ in self.found.values()}
         doubtful = [layer for _, layer in sorted(self.failed.items())]
         explain = reasons.SiteReasons(
-            self.source, self.model, self.outlines, tuple(self.chosen), tuple(doubtful), self.compare
+            self.source, self.model, self.source.outlines, tuple(self.chosen), tuple(doubtful), self.compare
         )
         unmatched = [
             UnmatchedSite(site, explain(index)) for index, site in enumerate(sites) if index not in used

@@ -14,7 +14,7 @@ from guider_ls.errors import InputError
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.outlines import constructions, outline, placed_calls
 from guider_ls.source.positions import lay_out
-from guider_ls.source.sites import Artifact, LayerSite, Outline, SourceMap, Span
+from guider_ls.source.sites import Artifact, LayerSite, SourceMap, Span
 from guider_ls.source.statements import Program
 from guider_ls.source.trace import Draft
 
@@ -57,11 +57,7 @@ def _source_map(module: cst.Module) -> SourceMap:
     drafts = [draft for draft in drafts if draft.call in layout.spans]
     drafts.sort(key=lambda draft: layout.spans[draft.call])
     outlines = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)})
-    groups = _groups(outlines)
-    sites = tuple(
-        _site(draft, layout.spans[draft.call], groups.get(index, ""), layout.comments)
-        for index, draft in enumerate(drafts)
-    )
+    sites = tuple(_site(draft, layout.spans[draft.call], layout.comments) for draft in drafts)
     told = {call for call, written in trace.files if written.known}
     artifacts = sorted(
         (
@@ -71,21 +67,10 @@ def _source_map(module: cst.Module) -> SourceMap:
         ),
         key=lambda artifact: artifact.span,
     )
-    construction = tuple(tuple(step.site for step in one.steps) for one in outlines)
-    return SourceMap(sites, tuple(artifacts), construction, outlines)
+    return SourceMap(sites, tuple(artifacts), outlines)
 
 
-def _groups(outlines: tuple[Outline, ...]) -> dict[int, str]:
-    """For each site the first model it is part of, by its label."""
-    groups: dict[int, str] = {}
-    for one in outlines:
-        for step in one.steps:
-            if not groups.get(step.site):
-                groups[step.site] = one.label
-    return groups
-
-
-def _site(draft: Draft, span: Span, group: str, comments: dict[int, str]) -> LayerSite:
+def _site(draft: Draft, span: Span, comments: dict[int, str]) -> LayerSite:
     return LayerSite(
         span=span,
         class_name=draft.qualified_name.rpartition(".")[2],
@@ -95,7 +80,6 @@ def _site(draft: Draft, span: Span, group: str, comments: dict[int, str]) -> Lay
         scope=draft.scope,
         repeats=draft.repeats,
         conditional=draft.conditional,
-        group=group,
         ignored=is_ignored(span, comments),
         complete=draft.complete,
     )

@@ -58,8 +58,6 @@ class LayerSite:
     """Whether one evaluation of the scope may run the call more than once (loop, comprehension, ``* n``)."""
     conditional: bool
     """Whether one evaluation of the scope may skip the call (``if``, ``try``, ``and``/``or``, ``x if c else y``)."""
-    group: str
-    """The model expression it builds where the text says so (variable, function or class name), else ``""``."""
     ignored: bool = False
     """Marked ``# guider: ignore``."""
     complete: bool = True
@@ -94,7 +92,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is known of one entry of `SourceMap.construction` besides its order."""
+    """One model that the program may build: its layers in construction order.
+
+    Helper calls and literal loops are unrolled; a site occurs once for each layer it is known to construct.
+    """
 
     label: str
     """Variable, function or class that holds the model, for people; ``""`` when there is none."""
@@ -113,8 +114,4 @@ class SourceMap:
 
     sites: tuple[LayerSite, ...]
     artifacts: tuple[Artifact, ...]
-    construction: tuple[tuple[int, ...], ...] = ()
-    """For each model the program may build: indices into ``sites`` in construction order, helper calls and
-    literal loops unrolled; an index occurs once for each layer it is known to construct."""
     outlines: tuple[Outline, ...] = ()
-    """One for each entry of ``construction``."""

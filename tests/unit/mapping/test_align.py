@@ -10,7 +10,6 @@ from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
 from guider_ls.mapping.align import align
 from guider_ls.mapping.mapping import Difference, Mapping
 from guider_ls.source.read import read_program
-from guider_ls.source.sites import SourceMap
 
 K = "import keras\nfrom keras.layers import *\n"
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -329,9 +328,3 @@ def test_every_site_and_every_layer_is_accounted_for(text: str, layers: tuple[An
     assert paired | {left.site.span for left in found.unmatched_sites} == {site.span for site in source.sites}
     assert all(site.reason for site in found.unmatched_sites)
     assert all(left.reason for left in found.unmatched_layers)
-
-
-def test_a_source_map_without_outlines() -> None:
-    full = read_program(sequential("Dense(64)", "Dense(10)"))
-    bare = SourceMap(full.sites, full.artifacts, full.construction)
-    assert lines(align(bare, model(dense("dense", 64), dense("dense_1", 10)))) == {(0,): 4, (1,): 5}

@@ -36,9 +36,7 @@ model.add(layers.Dense(1))
 
 def site(line: int, column: int, end: int, name: str, **arguments: Any) -> LayerSite:
     own = "." if name == "Block" else "keras.layers."
-    return LayerSite(
-        Span(line, column, line, end), name, own + name, arguments, None, "", False, False, "model"
-    )
+    return LayerSite(Span(line, column, line, end), name, own + name, arguments, None, "", False, False)
 
 
 FIRST = site(2, 10, 44, "Dense", units=8, activation="relu")

@@ -15,7 +15,7 @@ from guider_ls.source.sites import LayerSite, SourceMap, Span
 
 def site(line: int, **changes: Any) -> LayerSite:
     made = LayerSite(
-        Span(line, 4, line, 13), "Dense", "keras.layers.Dense", {"units": 64}, None, "", False, False, ""
+        Span(line, 4, line, 13), "Dense", "keras.layers.Dense", {"units": 64}, None, "", False, False
     )
     return dataclasses.replace(made, **changes)
 

@@ -31,8 +31,8 @@ def only(text: str) -> LayerSite:
 def orders(source: SourceMap) -> list[list[str]]:
     """Constructions as class names with the line of their site."""
     return [
-        [f"{source.sites[i].class_name}:{source.sites[i].span.line + 1}" for i in one]
-        for one in source.construction
+        [f"{site.class_name}:{site.span.line + 1}" for site in (source.sites[s.site] for s in one.steps)]
+        for one in source.outlines
     ]
 
 
@@ -322,12 +322,12 @@ def test_unknown_loops_and_branches_are_marked() -> None:
     assert [step.optional for step in one.steps] == [False, True, False]
 
 
-def test_groups() -> None:
+def test_labels() -> None:
     text = (
         K
         + "a = keras.Sequential([Dense(1)])\ndef make():\n  m = keras.Sequential([Dense(2)])\n  return m\nDense(3)"
     )
-    assert [site.group for site in read_program(text).sites] == ["a", "make", ""]
+    assert [one.label for one in read_program(text).outlines] == ["a", "make"]
 
 
 @pytest.mark.parametrize(
