@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -247,6 +248,15 @@ def test_functions_that_cannot_be_called_without_arguments_say_what_to_do(tmp_pa
     assert "is a Sequential, not a function" in said("model")
     assert "has no function nothing" in said("nothing")
     assert "has no function model.nothing" in said("model.nothing")
+
+
+def test_code_that_sets_the_path_itself(tmp_path: Path) -> None:
+    (tmp_path / "path_of_this_case.py").write_text(
+        "import os, sys\nsys.path.remove(os.path.dirname(__file__))\ndef load(): return [[1.0], [2.0]], [0, 1]\n"
+    )
+    before = list(sys.path)
+    assert len(load_tests(["path_of_this_case:load"], str(tmp_path))) == 2
+    assert sys.path == before
 
 
 def test_method_of_a_class(tmp_path: Path) -> None:

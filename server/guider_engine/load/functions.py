@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -45,7 +46,8 @@ def call(spec: str, root: str) -> Any:
     except Exception as error:
         raise _user_code(spec, error) from error
     finally:
-        sys.path.remove(root)
+        with contextlib.suppress(ValueError):  # the user's code may have removed it
+            sys.path.remove(root)
         _forget(Path(root))
 
 
