@@ -42,10 +42,10 @@ def _inspect(project: Project, options: argparse.Namespace) -> ModelSummary:
     model = existing_model(project.settings.model, project.root)
     python = interpreter(project, options)
     with console.progress_line() as progress:
-        return asyncio.run(inspect(python, project, model, progress))
+        return asyncio.run(_load(python, project, model, progress))
 
 
-async def inspect(
+async def _load(
     python: Interpreter, project: Project, model: str, progress: console.ProgressLine
 ) -> ModelSummary:
     """Have an engine read the layers of a model."""

@@ -176,11 +176,15 @@ def literals(site: LayerSite) -> str:
     shown = [
         f"{name}={value!r}"
         for name, value in site.arguments.items()
-        if name != "name"
-        and isinstance(value, (int, float, str, tuple, list))
-        and "Unknown(" not in repr(value)
+        if name != "name" and value is not None and _is_literal(value)
     ]
     return ", ".join(shown[:3])
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_literal, value))
+    return value is None or isinstance(value, (int, float, str))
 
 
 def _arguments(site: LayerSite) -> dict[str, Any]:

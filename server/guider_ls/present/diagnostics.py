@@ -72,9 +72,8 @@ def _suspicious(report: Report, settings: Settings) -> Iterator[tuple[ModelLayer
         peers = siblings(report, layer.path)
         if score.tied and len(peers) > 1 and all(peer.rank == score.rank for peer in peers):
             continue
-        if (score.suspiciousness or 0.0) > 0 and (
-            score.suspiciousness or 0.0
-        ) >= settings.diagnostics_minimum:
+        suspiciousness = score.suspiciousness or 0.0
+        if suspiciousness > 0 and suspiciousness >= settings.diagnostics_minimum:
             high.add(layer.path)
             yield layer, score
 
