@@ -47,6 +47,9 @@ class Worker(Protocol):
     ) -> wire.ModelSummary:
         """Answer `wire.Inspect`."""
 
+    def fit(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.ModelSummary:
+        """Answer `wire.Fit`."""
+
 
 def new_session() -> Worker:
     """The session of the product; imported when the first request needs it."""
@@ -126,7 +129,7 @@ class Inbox:
 
     def __init__(self, descriptor: int) -> None:
         """Own the descriptor, which is open for reading."""
-        self.requests: queue.SimpleQueue[wire.Localize | wire.Inspect] = queue.SimpleQueue()
+        self.requests: queue.SimpleQueue[wire.Request] = queue.SimpleQueue()
         self._stream = os.fdopen(descriptor, "rb")
         self._cancelled: set[int] = set()
 
@@ -137,7 +140,7 @@ class Inbox:
                 message = wire.decode(line)
                 if isinstance(message, wire.Cancel):
                     self._cancelled.add(message.request)
-                elif isinstance(message, (wire.Localize, wire.Inspect)):
+                elif isinstance(message, wire.Request):
                     self.requests.put(message)
         except (OSError, ValueError) as error:
             print(f"The channel to the server broke: {error}", file=sys.stderr)
@@ -225,17 +228,17 @@ def _watch_parent(parent: int) -> None:
     die()
 
 
-def _answer(
-    session: Worker, request: wire.Localize | wire.Inspect, report: Report, check: Check
-) -> wire.Message:
+def _answer(session: Worker, request: wire.Request, report: Report, check: Check) -> wire.Message:
     if isinstance(request, wire.Localize):
         return wire.Localized(request.request, session.localize(request.inputs, report, check))
+    if isinstance(request, wire.Fit):
+        return wire.Inspected(request.request, session.fit(request.inputs, report, check))
     summary = session.inspect(request.model, request.root, request.safe_mode, report, check)
     return wire.Inspected(request.request, summary)
 
 
-def _root(request: wire.Localize | wire.Inspect) -> str:
-    return request.inputs.root if isinstance(request, wire.Localize) else request.root
+def _root(request: wire.Request) -> str:
+    return request.root if isinstance(request, wire.Inspect) else request.inputs.root
 
 
 def _one_line(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from .spectrum.batches import Feed, batch_size
 from .spectrum.hits import Hits, count_hits, make_step
 from .spectrum.statistics import LayerStatistics, measure
 from .spectrum.taps import taps_of
-from .wire import Inputs, LayerPath, ModelSummary, Task
+from .wire import Inputs, LayerPath, ModelSummary, Task, TaskChoice
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,19 @@ class Counted:
     """Names of the layers with a weight that is NaN or infinite."""
 
 
+def fit(
+    model: Any, summary: ModelSummary, choice: TaskChoice, tests: TestSet
+) -> tuple[NDArray[Any], str, Task, str, int]:
+    """What the model is fed, its dtype, the task with its reason, and how many scalars are put out for one test.
+
+    Raises:
+        EngineFailure: model and tests do not fit each other.
+    """
+    array, dtype = fit_inputs(model, tests.inputs)
+    task, reason = choose_task(choice, summary, tests.labels)
+    return array, dtype, task, reason, output_units(model, array, dtype, task)
+
+
 def count(
     key: Hashable,
     model: Any,
@@ -51,9 +67,7 @@ def count(
     timer: Timer,
 ) -> Counted:
     """Stream the tests through the model."""
-    array, dtype = fit_inputs(model, tests.inputs)
-    task, reason = choose_task(inputs.task, summary, tests.labels)
-    units = output_units(model, array, dtype, task)
+    array, dtype, task, reason, units = fit(model, summary, inputs.task, tests)
     oracle = (classification if task == "classification" else regression)(choose_link(task, summary, units))
     taps = taps_of(model)
     feed = Feed(array, tests.labels, dtype, batch_size(model, _scalars(summary), len(tests)))

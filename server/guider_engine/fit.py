@@ -12,6 +12,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def only_input(model: Any) -> Any:
+    """The declared input of the model; ``None``: it declares none, a subclassed model takes what it takes.
+
+    Raises:
+        EngineFailure: the model takes several inputs, or text.
+    """
+    declared = getattr(model, "inputs", None)
+    if not declared:
+        return None
+    if len(declared) > 1:
+        raise unusable(
+            "several-inputs",
+            f"The model takes {len(declared)} inputs; test data with one input array cannot be fed to it. Models "
+            "with several inputs are not supported yet.",
+        )
+    if _name(declared[0].dtype) == "string":
+        raise unusable("input-type", "The model takes text; test data must be numbers so far.")
+    return declared[0]
+
+
 def fit_inputs(model: Any, inputs: NDArray[Any]) -> tuple[NDArray[Any], str]:
     """The inputs in the shape that the model takes, and the dtype to feed them in.
 
@@ -20,18 +40,10 @@ def fit_inputs(model: Any, inputs: NDArray[Any]) -> tuple[NDArray[Any], str]:
     Raises:
         EngineFailure: the model takes several inputs, or another number of values a test.
     """
-    declared = getattr(model, "inputs", None)
-    if not declared:  # a subclassed model takes what it takes
+    declared = only_input(model)
+    if declared is None:
         return inputs, "float32" if inputs.dtype.kind == "f" else inputs.dtype.name
-    if len(declared) > 1:
-        raise unusable(
-            "several-inputs",
-            f"The model takes {len(declared)} inputs; test data with one input array cannot be fed to it. Models "
-            "with several inputs are not supported yet.",
-        )
-    shape, dtype = tuple(declared[0].shape)[1:], _name(declared[0].dtype)
-    if dtype == "string":
-        raise unusable("input-type", "The model takes text; test data must be numbers so far.")
+    shape, dtype = tuple(declared.shape)[1:], _name(declared.dtype)
     actual = inputs.shape[1:]
     if len(shape) == len(actual) and all(
         want in (None, have) for want, have in zip(shape, actual, strict=True)

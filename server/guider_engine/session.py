@@ -18,6 +18,7 @@ from .wire import Inputs, Localization, ModelSummary
 
 if TYPE_CHECKING:
     from .counting import Counted
+    from .load.tests import TestSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,20 @@ class Session:
             CancelRequested: through ``check``.
         """
         return self._load(model, root, safe_mode, report, check, Timer()).summary
+
+    def fit(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
+        """The layers of a model, if it can run the tests; one of them is run.
+
+        Raises:
+            EngineFailure: the model or the tests cannot be used, or do not fit each other.
+            CancelRequested: through ``check``.
+        """
+        loaded = self._load(inputs.model, inputs.root, inputs.safe_mode, report, check, Timer())
+        tests = self._tests(loaded, inputs, report, check, Timer())
+        from .counting import fit
+
+        fit(loaded.model, loaded.summary, inputs.task, tests)
+        return loaded.summary
 
     def localize(self, inputs: Inputs, report: Report, check: Check) -> Localization:
         """Rank the layers of a model by suspicion.
@@ -94,14 +109,21 @@ class Session:
             return self._counted
         self._counted = None
         from .counting import count
+
+        tests = self._tests(loaded, inputs, report, check, timer)
+        self._counted = count(key, loaded.model, loaded.summary, inputs, tests, report, check, timer)
+        return self._counted
+
+    def _tests(self, loaded: Loaded, inputs: Inputs, report: Report, check: Check, timer: Timer) -> TestSet:
+        from .fit import only_input
         from .load.tests import load_tests
 
+        only_input(loaded.model)  # before the tests are looked at: no test set would do
         report("tests", "Loading the test data", None)
         with timer("tests"):
             tests = load_tests(inputs.test_data, inputs.root)
         check()
-        self._counted = count(key, loaded.model, loaded.summary, inputs, tests, report, check, timer)
-        return self._counted
+        return tests
 
 
 def signature(spec: str) -> Hashable | None:

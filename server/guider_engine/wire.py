@@ -243,7 +243,7 @@ class Localized:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """Answer to `Inspect`."""
+    """Answer to `Inspect` and `Fit`."""
 
     request: int
     model: ModelSummary
@@ -268,13 +268,22 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """Ask whether model and tests can be localized: both are loaded, and one test is run."""
+
+    request: int
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Ask to stop the request of that number; it is answered by `Failed` of kind ``cancelled``."""
 
     request: int
 
 
-Message = Hello | Progress | Failed | Localized | Inspected | Localize | Inspect | Cancel
+Request = Localize | Inspect | Fit
+Message = Hello | Progress | Failed | Localized | Inspected | Request | Cancel
 
 _MESSAGES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Message)}
 

@@ -12,7 +12,7 @@ import pytest
 from keras import layers
 from tests.engine.conftest import quiet
 
-from guider_engine.errors import CancelRequested
+from guider_engine.errors import CancelRequested, EngineFailure
 from guider_engine.session import Session
 from guider_engine.wire import FORMULAS, Inputs
 
@@ -120,6 +120,22 @@ def test_progress_names_the_stages_in_order(session: Session, inputs: Inputs) ->
     order = ["import", "model", "tests", "trace", "spectrum", "statistics"]
     assert [stage for stage in order if stage in {s for s, _ in reports}] == order
     assert ("spectrum", 1.0) in reports
+
+
+def test_fit_loads_the_tests_and_runs_one(session: Session, inputs: Inputs) -> None:
+    assert session.fit(inputs, quiet, quiet) == session.inspect(inputs.model, inputs.root, True, quiet, quiet)
+    with pytest.raises(EngineFailure) as caught:
+        session.fit(with_(inputs, test_data=("nowhere.npz",)), quiet, quiet)
+    assert caught.value.failure.code == "test-data-missing"
+
+
+def test_several_inputs_are_said_before_the_tests_are_asked_for(session: Session, tmp_path: Path) -> None:
+    two = [keras.Input((2,)), keras.Input((2,))]
+    model = keras.Model(two, keras.layers.Dense(2)(keras.layers.Concatenate()(two)))
+    model.save(tmp_path / "two.keras")
+    with pytest.raises(EngineFailure) as caught:
+        session.fit(Inputs(str(tmp_path / "two.keras"), ("nowhere.npz",), str(tmp_path)), quiet, quiet)
+    assert caught.value.failure.code == "several-inputs"
 
 
 def test_inspect_loads_no_tests(session: Session, inputs: Inputs) -> None:

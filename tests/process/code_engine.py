@@ -32,6 +32,9 @@ class CodeSession:
         exec(model, names)
         return ModelSummary(str(names["result"]), "", (), None, False)
 
+    def fit(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
+        raise NotImplementedError
+
     def localize(self, inputs: Inputs, report: Report, check: Check) -> Localization:
         raise NotImplementedError
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
@@ -375,6 +376,14 @@ def test_doctor_goes_on_after_a_failure(tmp_path: Path) -> None:
     assert "did you mean seed?" in result.stdout
     assert "[target-missing]" in result.stdout
     assert "option --python" in result.stdout
+    assert "A localization cannot run" in result.stdout
+
+
+def test_doctor_tries_the_tests(project: Path) -> None:
+    np.savez(project / "odd.npz", first=np.zeros((3, 2)), second=np.zeros(3))
+    result = guider("doctor", "train.py", "--test-data", "odd.npz", *PYTHON, cwd=project)
+    assert result.returncode == 3
+    assert "[test-data-keys]" in result.stdout
     assert "A localization cannot run" in result.stdout
 
 

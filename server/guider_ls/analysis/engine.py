@@ -56,7 +56,7 @@ class Engine:
     All methods belong to one event loop. Requests queue; cancelling the task that awaits one cancels it within
     a few seconds, whatever it is doing: by asking, then by ending the process and all that it started.
 
-    `start`, `localize` and `inspect` raise what the engine reports (any kind of `GuiderError`), and:
+    `start`, `localize`, `inspect` and `fit` raise what the engine reports (any kind of `GuiderError`), and:
 
     - EnvironmentProblem ``interpreter-broken`` and ``engine-version``,
     - EngineError ``engine-crashed`` and ``engine-crash-loop``,
@@ -135,6 +135,14 @@ class Engine:
         assert isinstance(answer, wire.Inspected)
         return answer.model
 
+    async def fit(
+        self, inputs: Inputs, on_progress: Callable[[Progress], None] = lambda _progress: None
+    ) -> ModelSummary:
+        """Load model and tests, run one test, and return the layers of the model."""
+        answer = await self._ask(lambda number: wire.Fit(number, inputs), on_progress)
+        assert isinstance(answer, wire.Inspected)
+        return answer.model
+
     async def close(self) -> None:
         """End the process, busy or not; requests that wait end as cancelled.
 
@@ -154,7 +162,7 @@ class Engine:
     # One request
 
     async def _ask(
-        self, message: Callable[[int], wire.Localize | wire.Inspect], on_progress: Callable[[Progress], None]
+        self, message: Callable[[int], wire.Request], on_progress: Callable[[Progress], None]
     ) -> wire.Localized | wire.Inspected:
         closings = self._closings
         async with self._lock:

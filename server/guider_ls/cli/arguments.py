@@ -65,8 +65,8 @@ each of them made, with the reason.
 """
 _DOCTOR = """\
 Says what a localization would use and why: settings, program, model, test set,
-interpreter and the packages in it. Loads the model, runs no test. Exit status
-0: a localization can run.
+interpreter and the packages in it. Loads model and test set and runs one test.
+Exit status 0: a localization can run.
 """
 _SERVE = """\
 Runs the language server, which editors start themselves.

@@ -23,7 +23,7 @@ from guider_ls.present.json import SCHEMA, plain
 from guider_ls.present.phrases import counted
 from guider_ls.present.terminal import Style, Terminal
 from guider_ls.project.interpreter import Interpreter
-from guider_ls.project.targets import Target, find_target
+from guider_ls.project.targets import Target, find_target, to_inputs
 
 T = TypeVar("T")
 Status = Literal["ok", "warning", "error"]
@@ -151,7 +151,7 @@ async def _engine(
     found: _Checks,
     progress: console.ProgressLine,
 ) -> ModelSummary | None:
-    """Start the engine and have it load the model, which needs TensorFlow."""
+    """Start the engine and have it load model and tests, which needs TensorFlow."""
     progress.say("Starting the engine")
     engine = Engine(python.command, root=project.root)
     step = "engine"
@@ -160,9 +160,7 @@ async def _engine(
         if target is None:
             return None
         step = "loading"
-        return await engine.inspect(
-            str(target.model), safe_mode=project.settings.safe_mode, on_progress=progress
-        )
+        return await engine.fit(to_inputs(target, project.settings), progress)
     except GuiderError as error:
         found.fail(step, error)
         return None
@@ -188,14 +186,15 @@ def _packages(hello: Hello, found: _Checks) -> None:
 def _mapping(program: Program | None, model: ModelSummary, found: _Checks) -> None:
     layers = counted(len(model.layers), "layer")
     if program is None:
-        found.add("loading", "ok", f"the model loads ({model.class_name}, {layers})")
+        found.add("loading", "ok", f"the model loads and takes the tests ({model.class_name}, {layers})")
         return
     mapping = align(program.source, model)
     mapped = sum(mapping.of_layer(layer.path) is not None for layer in model.layers)
     found.add(
         "loading",
         "ok" if mapped else "warning",
-        f"the model loads ({model.class_name}, {layers}); {mapped} of them have a line in {program.path.name}",
+        f"the model loads and takes the tests ({model.class_name}, {layers}); "
+        f"{mapped} of them have a line in {program.path.name}",
         layers=len(model.layers),
         mapped=mapped,
     )
