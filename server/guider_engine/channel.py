@@ -47,8 +47,8 @@ class Worker(Protocol):
     ) -> wire.ModelSummary:
         """Answer `wire.Inspect`."""
 
-    def fit(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.ModelSummary:
-        """Answer `wire.Fit`."""
+    def probe(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.ModelSummary:
+        """Answer `wire.Probe`."""
 
 
 def new_session() -> Worker:
@@ -231,8 +231,8 @@ def _watch_parent(parent: int) -> None:
 def _answer(session: Worker, request: wire.Request, report: Report, check: Check) -> wire.Message:
     if isinstance(request, wire.Localize):
         return wire.Localized(request.request, session.localize(request.inputs, report, check))
-    if isinstance(request, wire.Fit):
-        return wire.Inspected(request.request, session.fit(request.inputs, report, check))
+    if isinstance(request, wire.Probe):
+        return wire.Inspected(request.request, session.probe(request.inputs, report, check))
     summary = session.inspect(request.model, request.root, request.safe_mode, report, check)
     return wire.Inspected(request.request, summary)
 

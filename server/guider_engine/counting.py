@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .compatibility import describe_label, fit_inputs, label_notices, output_units
 from .errors import CancelRequested, EngineFailure, first_line, unusable
-from .fit import describe_label, fit_inputs, label_notices, output_units
 from .load.tests import TestSet
 from .oracle import choose_link, choose_task, classification, regression
 from .request import Check, Report, Timer
@@ -43,7 +43,7 @@ class Counted:
     """Names of the layers with a weight that is NaN or infinite."""
 
 
-def fit(
+def prepare(
     model: Any, summary: ModelSummary, choice: TaskChoice, tests: TestSet
 ) -> tuple[NDArray[Any], str, Task, str, int]:
     """What the model is fed, its dtype, the task with its reason, and how many scalars are put out for one test.
@@ -67,7 +67,7 @@ def count(
     timer: Timer,
 ) -> Counted:
     """Stream the tests through the model."""
-    array, dtype, task, reason, units = fit(model, summary, inputs.task, tests)
+    array, dtype, task, reason, units = prepare(model, summary, inputs.task, tests)
     oracle = (classification if task == "classification" else regression)(choose_link(task, summary, units))
     taps = taps_of(model)
     feed = Feed(array, tests.labels, dtype, batch_size(model, _scalars(summary), len(tests)))

@@ -47,7 +47,7 @@ class Session:
         """
         return self._load(model, root, safe_mode, report, check, Timer()).summary
 
-    def fit(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
+    def probe(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
         """The layers of a model, if it can run the tests; one of them is run.
 
         Raises:
@@ -56,9 +56,9 @@ class Session:
         """
         loaded = self._load(inputs.model, inputs.root, inputs.safe_mode, report, check, Timer())
         tests = self._tests(loaded, inputs, report, check, Timer())
-        from .counting import fit
+        from .counting import prepare
 
-        fit(loaded.model, loaded.summary, inputs.task, tests)
+        prepare(loaded.model, loaded.summary, inputs.task, tests)
         return loaded.summary
 
     def localize(self, inputs: Inputs, report: Report, check: Check) -> Localization:
@@ -115,7 +115,7 @@ class Session:
         return self._counted
 
     def _tests(self, loaded: Loaded, inputs: Inputs, report: Report, check: Check, timer: Timer) -> TestSet:
-        from .fit import only_input
+        from .compatibility import only_input
         from .load.tests import load_tests
 
         only_input(loaded.model)  # before the tests are looked at: no test set would do

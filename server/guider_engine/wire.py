@@ -243,7 +243,7 @@ class Localized:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """Answer to `Inspect` and `Fit`."""
+    """Answer to `Inspect` and `Probe`."""
 
     request: int
     model: ModelSummary
@@ -268,7 +268,7 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Probe:
     """Ask whether model and tests can be localized: both are loaded, and one test is run."""
 
     request: int
@@ -282,7 +282,7 @@ class Cancel:
     request: int
 
 
-Request = Localize | Inspect | Fit
+Request = Localize | Inspect | Probe
 Message = Hello | Progress | Failed | Localized | Inspected | Request | Cancel
 
 _MESSAGES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Message)}

@@ -123,9 +123,11 @@ def test_progress_names_the_stages_in_order(session: Session, inputs: Inputs) ->
 
 
 def test_fit_loads_the_tests_and_runs_one(session: Session, inputs: Inputs) -> None:
-    assert session.fit(inputs, quiet, quiet) == session.inspect(inputs.model, inputs.root, True, quiet, quiet)
+    assert session.probe(inputs, quiet, quiet) == session.inspect(
+        inputs.model, inputs.root, True, quiet, quiet
+    )
     with pytest.raises(EngineFailure) as caught:
-        session.fit(with_(inputs, test_data=("nowhere.npz",)), quiet, quiet)
+        session.probe(with_(inputs, test_data=("nowhere.npz",)), quiet, quiet)
     assert caught.value.failure.code == "test-data-missing"
 
 
@@ -134,7 +136,7 @@ def test_several_inputs_are_said_before_the_tests_are_asked_for(session: Session
     model = keras.Model(two, keras.layers.Dense(2)(keras.layers.Concatenate()(two)))
     model.save(tmp_path / "two.keras")
     with pytest.raises(EngineFailure) as caught:
-        session.fit(Inputs(str(tmp_path / "two.keras"), ("nowhere.npz",), str(tmp_path)), quiet, quiet)
+        session.probe(Inputs(str(tmp_path / "two.keras"), ("nowhere.npz",), str(tmp_path)), quiet, quiet)
     assert caught.value.failure.code == "several-inputs"
 
 

@@ -32,7 +32,7 @@ class CodeSession:
         exec(model, names)
         return ModelSummary(str(names["result"]), "", (), None, False)
 
-    def fit(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
+    def probe(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
         raise NotImplementedError
 
     def localize(self, inputs: Inputs, report: Report, check: Check) -> Localization:

@@ -52,4 +52,4 @@ async def test_localize_cancel_and_localize_again(new_engine: EngineFactory, eng
     assert again.layers == result.layers
     assert real.hello is hello
     assert (await real.inspect(inputs.model)).layers == result.model.layers
-    assert (await real.fit(inputs)).layers == result.model.layers
+    assert (await real.probe(inputs)).layers == result.model.layers

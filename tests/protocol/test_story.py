@@ -293,6 +293,7 @@ async def test_a_failure_offers_the_log(client: Editor, project: Path, tmp_path:
     opened = await client.wait_for("window/showDocument")
     assert opened["uri"] == (cache / "shown" / "engine.log").as_uri()
     assert client.messages() == []
+    assert any("Starting the engine" in line["message"] for line in client.of("window/logMessage"))
 
 
 async def engines(client: Editor) -> list[psutil.Process]:

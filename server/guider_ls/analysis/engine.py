@@ -56,7 +56,7 @@ class Engine:
     All methods belong to one event loop. Requests queue; cancelling the task that awaits one cancels it within
     a few seconds, whatever it is doing: by asking, then by ending the process and all that it started.
 
-    `start`, `localize`, `inspect` and `fit` raise what the engine reports (any kind of `GuiderError`), and:
+    `start`, `localize`, `inspect` and `probe` raise what the engine reports (any kind of `GuiderError`), and:
 
     - EnvironmentProblem ``interpreter-broken`` and ``engine-version``,
     - EngineError ``engine-crashed`` and ``engine-crash-loop``,
@@ -135,11 +135,11 @@ class Engine:
         assert isinstance(answer, wire.Inspected)
         return answer.model
 
-    async def fit(
+    async def probe(
         self, inputs: Inputs, on_progress: Callable[[Progress], None] = lambda _progress: None
     ) -> ModelSummary:
         """Load model and tests, run one test, and return the layers of the model."""
-        answer = await self._ask(lambda number: wire.Fit(number, inputs), on_progress)
+        answer = await self._ask(lambda number: wire.Probe(number, inputs), on_progress)
         assert isinstance(answer, wire.Inspected)
         return answer.model
 

@@ -160,7 +160,7 @@ async def _engine(
         if target is None:
             return None
         step = "loading"
-        return await engine.fit(to_inputs(target, project.settings), progress)
+        return await engine.probe(to_inputs(target, project.settings), progress)
     except GuiderError as error:
         found.fail(step, error)
         return None

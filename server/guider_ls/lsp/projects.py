@@ -97,7 +97,7 @@ class Project:
         if self._engine is not None and self._engine.command != interpreter.command:
             await self.close_engine()
         if self._engine is None:
-            self._engine = Engine(interpreter.command, root=self.root)
+            self._engine = Engine(interpreter.command, root=self.root, log=self._client.log)
         return self._engine
 
     async def close_other_engine(self) -> None:
