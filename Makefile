@@ -2,7 +2,7 @@
 # Variables: PYTHON=/path/to/python3.12 (for .venv), CHROMIUM=/path/to/chromium (for the tests in VS Code).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-node setup-vscode demo demo-vscode check test test-fast test-python test-client e2e package clean
+.PHONY: help setup setup-node setup-vscode demo demo-vscode check test test-fast test-python test-client e2e package bench-published clean
 .NOTPARALLEL:
 
 PY := .venv/bin/python
@@ -10,7 +10,7 @@ NPM := npm --silent run
 E2E := $(PY) -m pytest -c tests/e2e/pytest.ini tests/e2e
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv: server, engine, TensorFlow, tools (quick when nothing changed)
 	@scripts/setup-python.sh
@@ -51,6 +51,9 @@ e2e: setup-vscode package ## The extension in a real VS Code
 
 package: setup setup-node ## dist/: the extension (VSIX) and the server (wheel)
 	@scripts/package.sh
+
+bench-published: setup ## What GUIDER's published scores are worth; DATA=folder of its replication data
+	$(PY) benchmarks/published.py "$(DATA)"
 
 clean: ## Remove what was built; .venv, .tools and node_modules stay
 	rm -rf build dist vscode-client/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """What GUIDER's published scores are worth beside "always the last layer" and guessing.
 
 Reads `dataset.csv` and `published_scores_headline.json` of GUIDER's replication data and prints a table:
-``python benchmarks/published.py FOLDER``. A bug is found if the first layer is one of its faulty ones; the nine
+``make bench-published DATA=FOLDER``. A bug is found if the first layer is one of its faulty ones; the nine
 published runs of a bug are averaged. Nothing is run.
 """
 
