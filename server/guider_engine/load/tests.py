@@ -138,7 +138,14 @@ def _damaged(path: Path, error: Exception) -> EngineFailure:
     )
 
 
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
 def _pair(spec: str, value: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Inputs and labels; of ``(training pair, test pair)``, as Keras' ``load_data`` returns them, the second."""
+    if isinstance(value, tuple) and len(value) == 2 and all(_is_pair(part) for part in value):
+        value = value[1]
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         shape = f"{len(value)} values" if isinstance(value, (tuple, list)) else type(value).__name__
         raise unusable(
