@@ -211,7 +211,8 @@ def test_unknown_kinds_of_test_data(tmp_path: Path, spec: list[str]) -> None:
 
 
 def test_function_like_load_data_gives_its_test_pair(tmp_path: Path) -> None:
-    body = "import numpy as np\ndef load():\n    return (np.ones((9, 3)), np.ones(9)), (np.zeros((6, 3)), np.zeros(6))\n"
+    pairs = "(np.ones((9, 3)), np.ones(9)), (np.zeros((6, 3)), np.zeros(6))"
+    body = f"import numpy as np\ndef load():\n    return {pairs}\n"
     (tmp_path / "like_load_data.py").write_text(body)
     tests = load_tests(["like_load_data:load"], str(tmp_path))
     assert (tests.inputs.shape, tests.labels.shape) == ((6, 3), (6,))
