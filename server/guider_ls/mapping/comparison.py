@@ -113,7 +113,7 @@ def compare(site: LayerSite, layer: ModelLayer) -> Comparison:
         if verdict:
             agreeing += 1
         elif verdict is False:
-            differences.append(Difference(argument, show(given), show(trained)))
+            differences.append(Difference(argument, *_told_apart(given, trained)))
     for argument, usual in _defaults(site).items():
         trained = layer.config.get(argument, usual)
         if _agree(argument, usual, trained) is False or (usual is None) != (trained is None):
@@ -282,6 +282,22 @@ def _spread(given: float, trained: Any) -> list[Any]:
 def _plain_name(name: str) -> str:
     plain = re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
     return plain.replace("swish", "silu")
+
+
+def _told_apart(given: Any, trained: Any) -> tuple[str, str]:
+    """Two values that differ, for people; of two parts of one class only the parameters that do."""
+    part, other = _part(given), _part(trained)
+    if part is not None and other is not None and part.class_name == other.class_name:
+        differing = [
+            name
+            for name, value in part.arguments.items()
+            if name != "seed" and _agree("", value, other.arguments.get(name)) is False
+        ]
+        given, trained = (
+            Part(one.class_name, {name: one.arguments.get(name) for name in differing})
+            for one in (part, other)
+        )
+    return show(given), show(trained)
 
 
 def show(value: Any) -> str:

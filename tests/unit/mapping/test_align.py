@@ -137,8 +137,8 @@ NORMAL = {
             (
                 Difference(
                     "kernel_initializer",
-                    "RandomNormal(mean=0, stddev=0.05)",
-                    "RandomNormal(mean=1, stddev=0.05)",
+                    "RandomNormal(mean=0)",
+                    "RandomNormal(mean=1)",
                 ),
             ),
         ),
