@@ -20,6 +20,7 @@ from guider_engine.load.tests import load_tests
 from guider_engine.session import Session
 from guider_engine.wire import Failure, Inputs
 
+KERAS_2 = Path(__file__).parents[1] / "fixtures" / "models" / "keras2.h5"
 X, Y = np.zeros((6, 3), dtype="float32"), np.arange(6) % 3
 
 
@@ -64,6 +65,33 @@ def test_loss_is_read_without_compiling(tmp_path: Path, suffix: str) -> None:
         loaded, summary = load_model(str(path), str(tmp_path), safe_mode=True)
         assert (summary.loss, summary.from_logits) == (name, logits)
         assert len(loaded.layers) == len(summary.layers) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Do not pass an `input_shape`:UserWarning")
+def test_file_of_keras_2(tmp_path: Path) -> None:
+    """Written by Keras 2.15 with an optimizer that Keras 3 does not know; weights as in `same` below."""
+    same = keras.Sequential(
+        [
+            layers.Input((2,)),
+            layers.Dense(3, activation="relu"),
+            layers.Dropout(0.5),
+            layers.Dense(2, activation="softmax"),
+        ]
+    )
+    same.layers[0].set_weights([np.array([[1, 0, -1], [0, 1, 1]]), np.array([0, 0, 0.5])])
+    same.layers[2].set_weights([np.array([[2, 0], [0, 2], [0, 0]]), np.zeros(2)])
+    same.save(tmp_path / "same.keras")
+    tests = write(
+        tmp_path, x=np.random.default_rng(0).normal(size=(30, 2)).astype("float32"), y=np.arange(30) % 2
+    )
+    old, new = (
+        Session().localize(Inputs(str(model), tuple(tests), str(tmp_path)), quiet, quiet)
+        for model in (KERAS_2, tmp_path / "same.keras")
+    )
+    assert [layer.name for layer in old.model.layers] == ["hidden", "dropout", "answer"]
+    assert old.model.loss == "sparse_categorical_crossentropy"
+    assert 0 < old.tests.failed < 30
+    assert old.layers == new.layers
 
 
 def test_models_that_are_not_models(tmp_path: Path) -> None:
