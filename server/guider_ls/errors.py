@@ -14,11 +14,13 @@ A message says what was found, what was expected and what to do.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from guider_engine.wire import Failure, FailureKind
 
-HELP = "https://github.com/guider-ls/guider-ls/blob/main/docs/errors.md"
+HELP = Path(__file__).with_suffix(".md").as_uri()
+"""The page that explains every code; it comes with the server, so it is at hand offline and fits its version."""
 
 
 class GuiderError(Exception):

@@ -50,7 +50,7 @@ def used_codes() -> set[str]:
 
 
 def explained_codes() -> list[str]:
-    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    text = (ROOT / "server" / "guider_ls" / "errors.md").read_text(encoding="utf-8")
     return re.findall(r"^### (\S+)$", text, re.MULTILINE)
 
 

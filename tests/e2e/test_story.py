@@ -41,6 +41,10 @@ def test_fault_is_found_where_it_stands_and_goes_when_it_is_repaired(
     expect(hover).to_contain_text("suspiciousness")
     expect(hover.locator("table tbody tr").first).to_be_visible()
     workbench.screenshot("story-3-hover")
+    hover.get_by_text("suspicious-layer").click()
+    expect(workbench.page.locator(".tab.active", has_text="errors.md")).to_be_visible()
+    workbench.screenshot("story-3-meaning")
+    workbench.open_file("train.py")
     workbench.leave()
 
     rows = workbench.problems()

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from guider_engine.wire import LayerScore, ModelLayer
 from guider_ls import __version__
-from guider_ls.errors import HELP
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.json import plain
 from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number, siblings
@@ -62,7 +61,6 @@ def _driver() -> dict[str, Any]:
         "name": "GUIDER",
         "version": __version__,
         "semanticVersion": __version__,
-        "informationUri": HELP.partition("/blob/")[0],
         "rules": [
             {
                 "id": RULE,
@@ -73,7 +71,6 @@ def _driver() -> dict[str, Any]:
                     "strongly the activity of their neurons goes along with failing tests. A high rank says "
                     "where to look first; it does not prove a fault."
                 },
-                "helpUri": f"{HELP}#suspicious-layer",
                 "defaultConfiguration": {"level": "note"},
             }
         ],
