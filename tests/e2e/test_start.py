@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from playwright.sync_api import expect
@@ -62,9 +64,11 @@ def test_a_missing_server_is_one_message_that_helps(
     assert not workbench.palette_offers("GUIDER: Localize Faults")
     message.get_by_role("button", name="Copy install command").click()
     workbench.until(
-        lambda: workbench.page.evaluate("navigator.clipboard.readText()") == "pipx install guider-ls",
+        lambda: workbench.page.evaluate("navigator.clipboard.readText()").startswith("pipx install"),
         "the command is in the clipboard",
     )
+    wheel = shlex.split(workbench.page.evaluate("navigator.clipboard.readText()"))[-1]
+    assert "guider_ls/cli/__init__.py" in ZipFile(wheel).namelist()
     expect(workbench.messages()).to_have_count(0)
 
     # The command is set: no reload is needed.

@@ -7,11 +7,10 @@ import { coalesce } from './coalesce';
 import { ActiveProgram, middleware } from './middleware';
 import { EditorInterpreter } from './pythonExtension';
 import { RestartPolicy } from './restartPolicy';
-import { findServer, type NotFound, type ServerCommand } from './serverCommand';
+import { findServer, installCommand, type NotFound, type ServerCommand } from './serverCommand';
 import { endOf, type ServerProcess, startServer } from './serverProcess';
 import { type ServerStatus, Status } from './status';
 
-const INSTALL = 'pipx install guider-ls';
 /** Milliseconds that a server is given to end by itself. */
 const PATIENCE = 3_000;
 
@@ -90,21 +89,22 @@ export class Server implements vscode.Disposable {
     this.status.stopped('guider-ls was not found');
     const message =
       'GUIDER found no language server: guider-ls is neither in an environment of this folder nor on PATH. ' +
-      `Install it (${INSTALL}), or name it in guider.server.command.`;
-    void this.report(message, 'Copy install command');
+      'Install it, or name it in guider.server.command.';
+    const install = installCommand(this.extensionFolder);
+    void this.report(message, install === undefined ? [] : ['Copy install command'], install);
   }
 
   private reportFailure(command: ServerCommand, reason: string): void {
     this.output.error(`${line(command)}: ${reason}`);
     this.status.stopped(reason);
     const message = `GUIDER's language server (${command.command}, from ${command.source}) does not run. ${reason}`;
-    void this.report(message, 'Restart');
+    void this.report(message, ['Restart']);
   }
 
-  private async report(message: string, first: 'Copy install command' | 'Restart'): Promise<void> {
-    switch (await vscode.window.showErrorMessage(message, first, 'Open settings', 'Show output')) {
+  private async report(message: string, first: ('Copy install command' | 'Restart')[], install = ''): Promise<void> {
+    switch (await vscode.window.showErrorMessage(message, ...first, 'Open settings', 'Show output')) {
       case 'Copy install command':
-        await vscode.env.clipboard.writeText(INSTALL);
+        await vscode.env.clipboard.writeText(install);
         break;
       case 'Restart':
         await this.restart();

@@ -1,6 +1,6 @@
 /** How to start the language server: the setting, the environments at hand, else PATH. */
 
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import * as path from 'node:path';
 
 export interface Surroundings {
@@ -40,6 +40,22 @@ export function findServer(around: Surroundings): ServerCommand | NotFound {
     lookedAt.push(file);
   }
   return { lookedAt };
+}
+
+/** Where a package of this extension carries the server's wheel. */
+const WHEELS = path.join('vscode-client', 'out');
+
+/** The command that installs the server that came with the extension; `undefined` where none came with it. */
+export function installCommand(extensionFolder: string): string | undefined {
+  const folder = path.join(extensionFolder, WHEELS);
+  let names: string[] = [];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    // not built yet
+  }
+  const wheel = names.find((name) => /^guider_ls-.*\.whl$/.test(name));
+  return wheel === undefined ? undefined : `pipx install --force "${path.join(folder, wheel)}"`;
 }
 
 function* candidates(around: Surroundings): Generator<{ file: string; source: string }> {

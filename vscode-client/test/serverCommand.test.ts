@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import * as path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { findServer, type Surroundings } from '../src/serverCommand';
+import { findServer, installCommand, type Surroundings } from '../src/serverCommand';
 
 let root: string;
 
@@ -75,4 +75,12 @@ test('a miss names every place, Windows has its own', () => {
     path.join(root, 'first', 'venv', 'Scripts', 'guider-ls.exe'),
     path.join(root, 'bin', 'guider-ls.exe'),
   ]);
+});
+
+test('the command installs the server that came with the extension', () => {
+  assert.equal(installCommand(root), undefined);
+  program('vscode-client', 'out', 'extension.js');
+  assert.equal(installCommand(root), undefined);
+  const wheel = program('vscode-client', 'out', 'guider_ls-0.1.0-py3-none-any.whl');
+  assert.equal(installCommand(root), `pipx install --force "${wheel}"`);
 });
