@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,26 @@ def test_importing_the_session_imports_no_numpy() -> None:
 
     code = "import sys, guider_engine.session; sys.exit('numpy' in sys.modules or 'keras' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False).returncode == 0
+
+
+def test_memory_does_not_grow_with_the_tests(tmp_path: Path) -> None:
+    def peak(tests: int) -> int:
+        """Bytes that a second localization of so many memory-mapped tests allocates at most."""
+        x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (tests, 3))
+        y = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", np.int64, (tests,))
+        x[:] = np.random.default_rng(0).normal(size=x.shape)
+        y[:] = np.arange(tests) % 3
+        data = (str(tmp_path / "x.npy"), str(tmp_path / "y.npy"))
+        inputs = Inputs(str(tmp_path / "m.keras"), data, str(tmp_path))
+        session = Session()
+        session.localize(inputs, quiet, quiet)
+        tracemalloc.start()
+        found = session.localize(with_(inputs, threshold=0.2), quiet, quiet)
+        allocated = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found.tests.total == tests
+        return allocated
+
+    write_model(tmp_path, seed=0)
+    few, many = peak(10_000), peak(200_000)
+    assert many < few + 500_000  # one number a test would be 1.6 MB

@@ -57,9 +57,10 @@ class Feed:
 
     def batches(self, indices: NDArray[np.int64] | None = None) -> Iterator[Batch]:
         """All tests, or those of ``indices``, in batches of exactly ``size``."""
-        chosen = np.arange(len(self.labels)) if indices is None else indices
-        for start in range(0, len(chosen), self.size):
-            part = chosen[start : start + self.size]
+        total = len(self.labels) if indices is None else len(indices)
+        for start in range(0, total, self.size):
+            end = min(start + self.size, total)
+            part = np.arange(start, end) if indices is None else indices[start:end]
             padded = np.concatenate([part, np.repeat(part[-1:], self.size - len(part))])
             valid = np.zeros(self.size)
             valid[: len(part)] = 1

@@ -162,8 +162,8 @@ def count_hits(step: Step, feed: Feed, progress: Callable[[int], None]) -> Hits:
         ]
         worst = sorted(worst, key=lambda test: -test.confidence)[:EXAMPLES]
         for outcome, parts in kept.items():
-            room = KEPT - sum(map(len, parts))
-            parts.append(batch.indices[failed == outcome][:room])
+            if room := KEPT - sum(map(len, parts)):
+                parts.append(batch.indices[failed == outcome][:room])
         done += n
         progress(done)
     return Hits(
