@@ -310,7 +310,7 @@ def decode(line: bytes) -> Message:
         body = json.loads(line)
         kind = _MESSAGES[body.pop("type")]
         message: Message = structure(body, kind)
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"not a message of protocol {PROTOCOL}: {line[:80]!r}") from error
     return message
 
