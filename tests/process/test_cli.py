@@ -9,6 +9,7 @@ import sys
 import time
 import venv
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -456,6 +457,8 @@ def test_ctrl_c_leaves_nothing_behind(project: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
+        # A shell that runs the tests in its background has them ignore the signal.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + DEADLINE
     marker = project / "pid"
