@@ -73,6 +73,12 @@ def found(bug: Bug, formula: str, *, split: bool) -> float:
     return total / len(bug.runs)
 
 
+def answers_last(bug: Bug, formula: str) -> float:
+    """Share of the runs that put the last layer first, right or wrong."""
+    firsts = [best(run[formula]) for run in bug.runs]
+    return sum(bool(first) and first[-1] == bug.layers - 1 for first in firsts) / len(firsts)
+
+
 def rows(bugs: list[Bug]) -> Iterator[tuple[str, float, float]]:
     """Name, bugs found of all, bugs found of the hard ones."""
 
@@ -102,6 +108,12 @@ def main() -> None:
         figures[name] = every
         figures[f"{name}, hard"] = difficult
     print("hard: the last layer is not among the faulty ones")
+    last = [answers_last(bug, "ochiai") for bug in bugs]
+    on_hard = sum(share for share, bug in zip(last, bugs, strict=True) if bug.hard)
+    print(
+        f"GUIDER with Ochiai answers the last layer for {sum(last):.1f} of {len(bugs)}, {on_hard:.1f} of the hard"
+    )
+    figures["answers the last layer"], figures["answers the last layer, hard"] = sum(last), on_hard
     options.output.parent.mkdir(parents=True, exist_ok=True)
     result = {"figures": figures, "goals": {}, "machine": "", "versions": {}}
     options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

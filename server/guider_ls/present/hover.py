@@ -6,7 +6,14 @@ import os.path
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from guider_engine.wire import FailingTest, LayerScore, Localization, ModelLayer, NeuronScore
+from guider_engine.wire import (
+    ActivationStatistics,
+    FailingTest,
+    LayerScore,
+    Localization,
+    ModelLayer,
+    NeuronScore,
+)
 from guider_ls.errors import HELP
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.phrases import (
@@ -81,6 +88,7 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
         yield f"{active} {_conditions(score)}".strip()
         if score.top:
             yield _table(score.top[:_NEURONS])
+            yield "Activations: mean ± standard deviation on passing and on failing tests, smallest … largest."
         if score.rank == 1:
             yield from _caveats(localization, layer, score)
     elif _conditions(score):
@@ -133,13 +141,18 @@ def _conditions(score: LayerScore) -> str:
 
 
 def _table(top: tuple[NeuronScore, ...]) -> str:
-    head = "| neuron | suspiciousness | a_ef | a_ep | a_nf | a_np | mean if passing | mean if failing | |"
+    head = "| neuron | suspiciousness | a_ef | a_ep | a_nf | a_np | if passing | if failing | range | |"
     rows = [
         f"| {', '.join(map(str, n.position))} | {number(n.suspiciousness)} | {n.a_ef} | {n.a_ep} | {n.a_nf} "
-        f"| {n.a_np} | {number(n.passing.mean)} | {number(n.failing.mean)} | {n.condition} |"
+        f"| {n.a_np} | {_spread(n.passing)} | {_spread(n.failing)} | {number(n.minimum)} … {number(n.maximum)} "
+        f"| {n.condition} |"
         for n in top
     ]
-    return "\n".join([head.replace("_", "\\_"), "|---|---:|---:|---:|---:|---:|---:|---:|---|", *rows])
+    return "\n".join([head.replace("_", "\\_"), "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|", *rows])
+
+
+def _spread(activation: ActivationStatistics) -> str:
+    return "–" if activation.mean is None else f"{number(activation.mean)} ± {number(activation.std)}"
 
 
 def _example(localization: Localization, test: FailingTest) -> str:

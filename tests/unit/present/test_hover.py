@@ -37,7 +37,7 @@ def test_everything_that_is_known() -> None:
         "Ochiai, mean × \\(1 − Gini\\), weighted by confidence · 100 tests: 77 passed, 23 failed",
         "41 of 64 neurons are active on more than half of the failing tests.",
         "Of its neurons: 3 dead.",
-        "| 0 | 0.90 | 20 | 7 | 3 | 70 | 0.25 | 0.75 | dead |",
+        "| 0 | 0.90 | 20 | 7 | 3 | 70 | 0.25 ± 0.10 | 0.75 ± – | 0.00 … 1.00 | dead |",
         "12 expected 3, got 5 (confidence 0.98)",
         'Mapped to this line by: name "fc\\_1"',
         "on model\\.keras, tests\\.npz, in 1.5 s",
