@@ -99,6 +99,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="with dataset.csv and published_scores_headline.json")
     parser.add_argument("--output", type=Path, default=Path("build/bench/published.json"))
     options = parser.parse_args()
+    if not (options.folder / "dataset.csv").is_file():
+        parser.error(
+            f"there is no dataset.csv in {options.folder.absolute()}; name the folder of the replication data"
+        )
     bugs = read(options.folder)
     hard = sum(bug.hard for bug in bugs)
     print(f"{'found first':32} {f'of {len(bugs)}':>8} {'':>7} {f'of {hard} hard':>12}")
