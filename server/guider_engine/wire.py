@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised whenever a message changes its meaning; both sides compare it in `Hello`."""
 
 Formula = Literal["tarantula", "ochiai", "dstar", "op2", "barinel"]
@@ -26,11 +26,26 @@ Task = Literal["classification", "regression"]
 TaskChoice = Literal["auto", "classification", "regression"]
 TASK_CHOICES: tuple[TaskChoice, ...] = ("auto", "classification", "regression")
 Outcome = Literal["ranking", "no-failure-signal"]
-Stage = Literal["import", "model", "tests", "trace", "spectrum", "statistics"]
+Stage = Literal["import", "model", "tests", "trace", "spectrum", "statistics", "program", "record"]
 FailureKind = Literal["input", "environment", "engine", "cancelled"]
 
 LayerPath = tuple[int, ...]
 """Where a layer sits: ``(3,)`` is ``model.layers[3]``, ``(3, 0)`` the first layer inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A call in a source file: 0-based lines, 0-based columns in code points, end exclusive.
+
+    Columns are ``None`` where the interpreter does not know them (Python 3.10).
+    """
+
+    file: str
+    """Absolute path."""
+    line: int
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +65,11 @@ class ModelLayer:
     activation: str | None = None
     inner: tuple[ModelLayer, ...] = ()
     """Layers of a nested model or of a composite layer that is not Keras' own."""
+    origin: Origin | None = None
+    """Where it was constructed, if the program was watched while it ran (`Capture`): the innermost call of the
+    project's own code, of the layer that it is a clone of where it is one."""
+    callers: tuple[Origin, ...] = ()
+    """The calls of the project's own code around ``origin``, innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,14 +296,122 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """A program to run, and how. Paths are absolute."""
+
+    path: str
+    arguments: tuple[str, ...]
+    folder: str
+    """Its working directory."""
+    root: str
+    """Folder of the project: files in it are the project's own code."""
+    epochs: int | None = None
+    """Most epochs of each training; ``None``: as the program says."""
+    seconds: float | None = None
+    """Longest run; then what was captured until then is used. ``None``: no limit."""
+    legacy_keras: bool = False
+    """Run it on ``tf_keras`` (Keras 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was when the program read it."""
+
+    path: str
+    digest: str
+    """SHA-256 of its content in hexadecimal digits for source files; size and time of change for data."""
+
+
+DataKind = Literal["test", "validation", "training", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedModel:
+    """One model that a program trained or used."""
+
+    name: str
+    """Unique in its capture: the variable that holds it, else the model's own name."""
+    path: str
+    """The model's file in the folder of the capture; the process that captured it need not read it."""
+    saved: bool
+    """Whether that file exists: some models cannot be saved, and only the process that captured them has them."""
+    model: ModelSummary
+    tests: str
+    """The ``.npz`` of the tests (``x``, ``y``); empty: there is none, and ``data`` says why."""
+    data_kind: DataKind
+    data: str
+    """For people, what the tests are: ``validation data of fit, train.py line 40``."""
+    trained: bool
+    epochs: int
+    """Epochs that were trained to their end."""
+    optimizer: str
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Layers that one line constructed and that are part of no captured model."""
+
+    origin: Origin
+    class_name: str
+    count: int
+    in_call: bool
+    """Whether they were constructed while a layer or model was called, so that nothing trains their weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRecord:
+    """What running a program gave; kept as ``capture.json`` in the folder of the capture."""
+
+    program: Program
+    ending: Literal["finished", "failed", "stopped"]
+    """``stopped``: its time was up."""
+    failure: Failure | None
+    """Why it failed, where it did; what was captured until then is there all the same."""
+    models: tuple[CapturedModel, ...]
+    """The one to localize first, unless the user names another."""
+    strays: tuple[Stray, ...]
+    sources: tuple[FileState, ...]
+    """The project's own source files that ran."""
+    data: tuple[FileState, ...]
+    """Other files of the project that the program read."""
+    notices: tuple[Notice, ...]
+    started: float
+    """Seconds since the epoch."""
+    seconds: float
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Ask to run a program and to keep what it trains; the process answers nothing else meanwhile.
+
+    For a process that has run nothing before: what a program leaves behind stays in it.
+    """
+
+    request: int
+    program: Program
+    output: str
+    """Folder for the artefacts; made if missing, and emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Answer to `Capture`. Localizations of its models are asked of the same process where it still lives."""
+
+    request: int
+    record: CaptureRecord
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Ask to stop the request of that number; it is answered by `Failed` of kind ``cancelled``."""
 
     request: int
 
 
-Request = Localize | Inspect | Probe
-Message = Hello | Progress | Failed | Localized | Inspected | Request | Cancel
+Request = Localize | Inspect | Probe | Capture
+Message = Hello | Progress | Failed | Localized | Inspected | Captured | Request | Cancel
 
 _MESSAGES: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Message)}
 

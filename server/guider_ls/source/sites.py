@@ -62,6 +62,8 @@ class LayerSite:
     """Marked ``# guider: ignore``."""
     complete: bool = True
     """Whether ``arguments`` holds all the arguments (no ``*args`` or ``**kwargs`` may add others)."""
+    file: str = ""
+    """Absolute path of the module of the project that it stands in; ``""``: the program that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,5 +115,10 @@ class SourceMap:
     """All that one program's text says: layer sites in source order, and the files it writes."""
 
     sites: tuple[LayerSite, ...]
+    """The program's own first, then those of the modules that it imports, in the order of import."""
     artifacts: tuple[Artifact, ...]
     outlines: tuple[Outline, ...] = ()
+    modules: tuple[str, ...] = ()
+    """Absolute paths of the project's modules that were followed."""
+    training: tuple[Span, ...] = ()
+    """Calls that train a model (``model.fit(…)``), in source order; those of the program itself."""
