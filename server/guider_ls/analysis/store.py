@@ -14,7 +14,7 @@ from typing import Any
 
 import platformdirs
 
-from guider_engine.wire import PROTOCOL, Localization, structure
+from guider_engine.wire import PROTOCOL, CaptureRecord, Localization, structure
 from guider_ls.analysis.fingerprint import Fingerprint
 
 SCHEMA = f"1.{PROTOCOL}"
@@ -31,6 +31,8 @@ class Stored:
     finished: float
     """Seconds since the epoch."""
     localization: Localization
+    capture: CaptureRecord | None = None
+    """The run of the program that the model was captured from, where it was."""
 
 
 class Store:

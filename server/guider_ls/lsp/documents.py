@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pygls.uris import to_fs_path
 
-from guider_engine.wire import Localization
+from guider_engine.wire import CaptureRecord, Localization
 from guider_ls.analysis.fingerprint import Fingerprint
-from guider_ls.lsp.moves import moves
-from guider_ls.lsp.positions import Lines
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.present.report import Report
+from guider_ls.source.lines import Lines
+from guider_ls.source.moves import moves
 from guider_ls.source.sites import LayerSite, SourceMap, Span
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Result:
     generation: int
     origin: str = ""
     """How model, test set and interpreter were found, for people."""
+    capture: CaptureRecord | None = None
+    """The run of the program that the model was captured from, where it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,12 @@ class Document:
         self._derived.clear()
         if (result := reading.result) is not None and reading.mapping is not None:
             self.report = Report(
-                self.key, reading.source, result.localization, reading.mapping, result.finished
+                self.key,
+                reading.source,
+                result.localization,
+                reading.mapping,
+                result.finished,
+                result.capture,
             )
 
     def derived(self, key: Hashable, make: Callable[[Report], T]) -> T | None:

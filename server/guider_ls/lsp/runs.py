@@ -75,7 +75,9 @@ class Runs:
         except GuiderError:
             return
         if stored.fingerprint.same(plan.fingerprint) and document.result is None:
-            result = Result(stored.localization, stored.finished, plan.fingerprint, 0, plan.origin)
+            result = Result(
+                stored.localization, stored.finished, plan.fingerprint, 0, plan.origin, stored.capture
+            )
             await self._server.show(document, result)
 
     async def request(self, document: Document, project: Project, reason: Reason) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from guider_engine.wire import LayerPath, LayerScore, Localization, ModelLayer
+from guider_engine.wire import CaptureRecord, LayerPath, LayerScore, Localization, ModelLayer
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.source.sites import SourceMap
 
@@ -20,6 +20,8 @@ class Report:
     mapping: Mapping
     finished: float
     """When the localization ended, seconds since the epoch."""
+    capture: CaptureRecord | None = None
+    """The run of the program that the model was captured from, where it was."""
 
     def layers(self) -> tuple[tuple[ModelLayer, LayerScore], ...]:
         """Every layer with its score, outer before inner, in model order."""
