@@ -11,6 +11,7 @@ import importlib
 import json
 import math
 import re
+import shlex
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,6 +57,20 @@ class Settings:
     seed: int = 7
     task: TaskChoice = "auto"
     safe_mode: bool = True
+    train_on_save: bool = False
+    """Whether saving the program or a module of it runs the program again and localizes in what it trains."""
+    capture_arguments: tuple[str, ...] = ()
+    """What follows the program's name when it is run."""
+    capture_folder: str = ""
+    """Its working folder, relative to the root; empty: the root."""
+    capture_epochs: int | None = None
+    """Most epochs of each training; ``None``: as the program says."""
+    capture_minutes: float | None = None
+    """Longest run; ``None``: until it ends."""
+    capture_model: str = ""
+    """Which of the models that it trains is localized; empty: the one that it evaluates."""
+    capture_legacy_keras: bool = False
+    """Whether it is run on ``tf_keras`` (Keras 2)."""
     diagnostics_top: int = 1
     """How many ranks are underlined; 0 underlines none."""
     diagnostics_minimum: float = 0.0
@@ -145,7 +160,7 @@ def camel(name: str) -> str:
     return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
 
 
-_GROUPS = frozenset({"diagnostics"})
+_GROUPS = frozenset({"diagnostics", "capture"})
 _CLIENT_ONLY_GROUPS = frozenset({"server", "trace"})
 _CLIENT_ONLY = frozenset({"editor_interpreter"})
 
@@ -211,6 +226,19 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _positive(value: Any) -> float:
+    number = _number(value)
+    _require(number > 0)
+    return number
+
+
+def _arguments(value: Any) -> tuple[str, ...]:
+    """Words of a command line, of which some may be empty; a string is split as a shell does."""
+    items = shlex.split(value) if isinstance(value, str) else value
+    _require(isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items))
+    return tuple(items)
+
+
 def _words(value: Any, most: int | None = None) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
     _require(isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items))
@@ -252,6 +280,13 @@ _READERS: dict[str, _Reader] = {
     "seed": _Reader("a whole number from 0 to 4294967295", lambda value: _integer(value, 0, 2**32 - 1)),
     "task": _choice(TASK_CHOICES),
     "safe_mode": _FLAG,
+    "train_on_save": _FLAG,
+    "capture_arguments": _Reader("a list of strings", _arguments),
+    "capture_folder": _FILE,
+    "capture_epochs": _Reader("a whole number from 1", lambda value: _integer(value, 1)),
+    "capture_minutes": _Reader("a number above 0", _positive),
+    "capture_model": _Reader("the name of a model (a string)", _text),
+    "capture_legacy_keras": _FLAG,
     "diagnostics_top": _Reader("a whole number from 0", lambda value: _integer(value, 0)),
     "diagnostics_minimum": _NUMBER,
     "diagnostics_severity": _choice(typing.get_args(Severity)),

@@ -54,8 +54,33 @@ def test_what_only_the_client_reads_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        {"capture": {"arguments": ["--lr", ""], "epochs": 3.0, "legacyKeras": True}, "trainOnSave": True},
+        {
+            "capture.arguments": "--lr ''",
+            "capture.epochs": 3,
+            "capture.legacyKeras": True,
+            "train_on_save": True,
+        },
+        {"capture": {"arguments": ["--lr", ""], "epochs": 3, "legacy_keras": True}, "train-on-save": True},
+    ],
+)
+def test_how_a_program_is_run(values: dict[str, Any]) -> None:
+    expected = Settings(
+        train_on_save=True, capture_arguments=("--lr", ""), capture_epochs=3, capture_legacy_keras=True
+    )
+    assert from_mapping(values) == (expected, ())
+
+
+@pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
+        ("capture.epochs", 0, "a whole number from 1"),
+        ("capture.minutes", 0, "a number above 0"),
+        ("capture.minutes", "1", "a number above 0"),
+        ("capture.arguments", "it's", "a list of strings"),
+        ("capture.arguments", [1], "a list of strings"),
         ("threshold", "0.1", "a finite number"),
         ("threshold", float("nan"), "a finite number"),
         ("threshold", True, "a finite number"),
@@ -99,7 +124,7 @@ def test_the_value_used_instead_is_named() -> None:
         ("neuronPerLayer", "did you mean neuronsPerLayer?"),
         ("diagnostics.tops", "did you mean diagnostics.top?"),
         ("thresold", "did you mean threshold?"),
-        ("zzzz", "there are aggregation, code_lens"),
+        ("zzzz", "there are aggregation, capture_arguments"),
     ],
 )
 def test_an_unknown_key_is_a_problem_with_a_hint(key: str, hint: str) -> None:
