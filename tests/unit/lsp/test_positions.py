@@ -7,13 +7,13 @@ from lsprotocol import types
 
 from guider_ls.lsp.positions import (
     Encoding,
-    Lines,
     encoding_of,
     from_position,
     from_units,
     to_range,
     to_units,
 )
+from guider_ls.source.lines import Lines
 from guider_ls.source.sites import Span
 
 TEXT = st.text(alphabet=st.sampled_from("ab é\t\x0c\x0b\x85\u2028😀𝒳ß\ud83d\r\n"), max_size=60)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from guider_ls.lsp.positions import Lines
+from guider_ls.source.lines import Lines
 from guider_ls.source.sites import Span
 
 _BLOCK = 4096
@@ -70,8 +70,8 @@ def _edits(old: Lines, new: Lines) -> Iterator[_Edit]:
         return
     matcher = difflib.SequenceMatcher(
         lambda line: len(line.strip()) < _TELLING,
-        [old.line(n) for n in range(first, last + 1)],
-        [new.line(n) for n in range(new_first, new_last + 1)],
+        [_with_break(old, n) for n in range(first, last + 1)],
+        [_with_break(new, n) for n in range(new_first, new_last + 1)],
         autojunk=False,
     )
     for tag, a, b, c, d in matcher.get_opcodes():
@@ -85,11 +85,19 @@ def _edits(old: Lines, new: Lines) -> Iterator[_Edit]:
             yield _trimmed(old.text, new.text, lines)
 
 
+def _with_break(lines: Lines, number: int) -> str:
+    return lines.text[lines.offset(number, 0) : lines.offset(number + 1, 0)]
+
+
 def _trimmed(old: str, new: str, edit: _Edit) -> _Edit:
     """The edit without what both stretches have in common at their ends."""
     one, other = old[edit.old : edit.old_end], new[edit.new : edit.new_end]
     head = _common_head(one, other)
+    if head and one[head - 1] == "\r" and "\n" in (one[head : head + 1], other[head : head + 1]):
+        head -= 1  # both characters of a line break, or none
     tail = _common_tail(one, other, min(len(one), len(other)) - head)
+    if tail and one[-tail] == "\n" and "\r" in (one[-tail - 1 : -tail], other[-tail - 1 : -tail]):
+        tail -= 1
     return _Edit(edit.old + head, edit.old_end - tail, edit.new + head, edit.new_end - tail)
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guider_ls.lsp.moves import moves
-from guider_ls.lsp.positions import Lines
+from guider_ls.source.lines import Lines
+from guider_ls.source.moves import moves
 from guider_ls.source.sites import Span
 
 TEXT = st.text(alphabet=st.sampled_from("ab(\n\r\x0c😀"), max_size=40)
@@ -21,6 +21,7 @@ def text_of(lines: Lines, span: Span) -> str:
 
 
 @given(TEXT, TEXT, TEXT, TEXT)
+@example("", "\r\n", "\r", "")
 def test_what_stands_beside_an_edit_keeps_its_text(before: str, old: str, new: str, after: str) -> None:
     first, second = "Dense(1)", "Dense(2,\n)"
     one, other = f"{before}{first};{old};{second}{after}", f"{before}{first};{new};{second}{after}"
