@@ -24,6 +24,7 @@ from guider_ls.source.values import (
     Layer,
     Method,
     Model,
+    Module,
     Name,
     Object,
     Partial,
@@ -71,7 +72,11 @@ class Expressions(KerasCalls):
 
     def look_up(self, name: str) -> Value:
         """The value of a name where it is read now."""
-        frame: Frame | None = self.frame
+        return self.look_up_in(self.frame, name)
+
+    def look_up_in(self, inner: Frame, name: str) -> Value:
+        """The value of a name where it is read in some frame."""
+        frame: Frame | None = inner
         stars: list[str] = []
         while frame is not None:
             if name in frame.names:
@@ -296,6 +301,8 @@ class Expressions(KerasCalls):
         if isinstance(owner, Class):
             found = owner.lookup(name)
             return found if found is not None else UNKNOWN
+        if isinstance(owner, Module):
+            return self.module_attribute(owner, name)
         if isinstance(owner, Super):
             for base in owner.of.bases:
                 found = base.lookup(name) if isinstance(base, Class) else None
@@ -417,6 +424,11 @@ class Expressions(KerasCalls):
                 attribute = arguments.positional[1]
                 if isinstance(attribute, Known) and isinstance(attribute.value, str):
                     return self.attribute(arguments.positional[0], attribute.value)
+                return _any_attribute(arguments.positional[0])
+            if callee.name == "importlib.import_module" and arguments.positional:
+                module = arguments.positional[0]
+                if isinstance(module, Known) and isinstance(module.value, str):
+                    return self.import_module(module.value)
             return self.call_name(callee, arguments, node)
         return merge(arguments.all())
 
@@ -452,6 +464,14 @@ class Expressions(KerasCalls):
 
     def unreachable(self) -> AbstractContextManager[None]:
         """Around code that does not run: it is read for its sites, and changes nothing."""
+        raise NotImplementedError
+
+    def module_attribute(self, module: Module, name: str) -> Value:
+        """``module.name``."""
+        raise NotImplementedError
+
+    def import_module(self, name: str) -> Value:
+        """A module by its name."""
         raise NotImplementedError
 
     def invoke(self, function: Function, arguments: Arguments, self_value: Value) -> Value:
@@ -503,3 +523,11 @@ def _is_none(operator: cst.BaseCompOp, left: Value, right: Value) -> Value | Non
     if isinstance(left, (Tensor, Layer, Model, Items, Object, Table, Function)):
         return Known(isinstance(operator, cst.IsNot), fixed=False)
     return None
+
+
+def _any_attribute(owner: Value) -> Value:
+    """``getattr(module, name)`` of a name that the text does not say: one of its functions or classes."""
+    if not isinstance(owner, Module):
+        return UNKNOWN
+    own = [value for value in owner.frame.names.values() if isinstance(value, (Function, Class))]
+    return either(value for value in own if value.frame.root() is owner.frame)

@@ -164,7 +164,7 @@ class Functions(Expressions):
                 node,
                 f".{of.name}",
                 arguments,
-                self.frame.scope,
+                self.frame,
                 certain=of.kind == "layer",
                 parameters=parameters,
             )

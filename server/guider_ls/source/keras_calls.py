@@ -98,11 +98,11 @@ class KerasCalls:
         if package == "builtins":
             return constants.builtin(last, arguments)
         if last[:1].isupper() and package.split(".")[0] not in _LIBRARIES:
-            return Candidate(self.trace.construct(node, name, arguments, self.frame.scope, certain=False))
+            return Candidate(self.trace.construct(node, name, arguments, self.frame, certain=False))
         return merge(arguments.all())
 
     def _layer(self, name: str, qualified: str, arguments: Arguments, node: cst.Call) -> Value:
-        instance = self.trace.construct(node, qualified, arguments, self.frame.scope, certain=True)
+        instance = self.trace.construct(node, qualified, arguments, self.frame, certain=True)
         last = name.rpartition(".")[2]
         if last == "Input":
             return Tensor(frozenset({instance}))
@@ -118,7 +118,7 @@ class KerasCalls:
         arguments: Arguments,
         node: cst.Call,
     ) -> Model:
-        instance = self.trace.construct(node, name, arguments, self.frame.scope, certain=False)
+        instance = self.trace.construct(node, name, arguments, self.frame, certain=False)
         holders = [part for part in self.frame.scope.split(".") if not part.startswith("__")]
         model = Model(instance, kind, holders[-1] if holders else "")
         instance.inside = model

@@ -1,7 +1,7 @@
 """From the text of a program to its layer sites, the models they build and the files it writes.
 
 The program is parsed once, run on abstract values once (`guider_ls.source.statements`), and written back once to
-find where the calls stand (`guider_ls.source.positions`).
+find where the calls stand (`guider_ls.source.positions`); so is every module of the project that it imports.
 """
 
 from __future__ import annotations
@@ -10,64 +10,80 @@ import re
 
 import libcst as cst
 
-from guider_ls.errors import InputError
 from guider_ls.source.comments import is_ignored
+from guider_ls.source.modules import Modules, imported
 from guider_ls.source.outlines import constructions, outline, placed_calls
+from guider_ls.source.parse import parse
 from guider_ls.source.positions import lay_out
 from guider_ls.source.sites import Artifact, LayerSite, SourceMap, Span
 from guider_ls.source.statements import Program
-from guider_ls.source.trace import Draft
+from guider_ls.source.trace import Draft, Trace
 
 _KERAS = re.compile(r"keras|layers", re.IGNORECASE)
 
 
-def read_program(text: str) -> SourceMap:
+def read_program(text: str, modules: Modules | None = None) -> SourceMap:
     """All that a program's text says of layers, models and the files it writes.
+
+    Args:
+        text: of the program.
+        modules: finds the modules of its project; they are followed.
 
     Raises:
         InputError: code ``program-syntax``; the text is not Python. The message names the line.
     """
-    if not _KERAS.search(text):
+    if not _KERAS.search(text) and not _imports_any(text, modules):
         return SourceMap((), ())
+    tree = parse(text)
     try:
-        module = cst.parse_module(text)
-    except cst.ParserSyntaxError as error:
-        message = " ".join(error.message.split())
-        raise InputError(
-            "program-syntax",
-            f"Line {error.raw_line} is not Python: {message} Fix it there (column {error.raw_column + 1}) "
-            "to have the program mapped again.",
-        ) from error
-    except (ValueError, cst.CSTValidationError) as error:  # null bytes, text and bytes side by side
-        raise InputError("program-syntax", f"The text is not Python: {error}") from error
-    try:
-        return _source_map(module)
+        return _source_map(tree, modules)
     except RecursionError:  # an expression nested thousands deep: nothing to show, nothing to break
         return SourceMap((), ())
 
 
-def _source_map(module: cst.Module) -> SourceMap:
-    program = Program()
-    program.run(module)
+def _imports_any(text: str, modules: Modules | None) -> bool:
+    """Whether a program seems to import modules of its project: they may make its layers."""
+    return modules is not None and any(
+        modules.find(name, level, "") is not None or level for name, level in imported(text)
+    )
+
+
+def _source_map(tree: cst.Module, modules: Modules | None) -> SourceMap:
+    program = Program(modules)
+    program.run(tree)
     trace = program.trace
     found = constructions(program)
     placed = placed_calls(found)
-    drafts = [draft for key, draft in trace.drafts.items() if draft.certain or key in placed]
-    layout = lay_out(module, [draft.call for draft in drafts] + [call for call, _ in trace.files])
-    drafts = [draft for draft in drafts if draft.call in layout.spans]
-    drafts.sort(key=lambda draft: layout.spans[draft.call])
+    drafts: list[Draft] = []
+    sites: list[LayerSite] = []
+    artifacts: list[Artifact] = []
+    for file, module in {"": tree, **program.trees}.items():
+        own = [draft for draft in trace.drafts.values() if draft.file == file]
+        own = [draft for draft in own if id(draft.call) in placed or (draft.certain and not file)]
+        files = [call for call, _ in trace.files] if not file else []
+        if module is None or not (own or files):
+            continue
+        layout = lay_out(module, [draft.call for draft in own] + files)
+        own = [draft for draft in own if draft.call in layout.spans]
+        own.sort(key=lambda draft: layout.spans[draft.call])
+        drafts += own
+        sites += [_site(draft, layout.spans[draft.call], layout.comments) for draft in own]
+        if not file:
+            artifacts = _artifacts(trace, layout.spans)
     outlines = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)})
-    sites = tuple(_site(draft, layout.spans[draft.call], layout.comments) for draft in drafts)
+    return SourceMap(tuple(sites), tuple(artifacts), outlines, tuple(program.trees))
+
+
+def _artifacts(trace: Trace, spans: dict[cst.CSTNode, Span]) -> list[Artifact]:
     told = {call for call, written in trace.files if written.known}
-    artifacts = sorted(
+    return sorted(
         (
-            Artifact(layout.spans[call], written.kind, written.path, written.known)
+            Artifact(spans[call], written.kind, written.path, written.known)
             for call, written in trace.files
-            if call in layout.spans and (written.known or call not in told)
+            if call in spans and (written.known or call not in told)
         ),
         key=lambda artifact: artifact.span,
     )
-    return SourceMap(sites, tuple(artifacts), outlines)
 
 
 def _site(draft: Draft, span: Span, comments: dict[int, str]) -> LayerSite:
@@ -82,4 +98,5 @@ def _site(draft: Draft, span: Span, comments: dict[int, str]) -> LayerSite:
         conditional=draft.conditional,
         ignored=is_ignored(span, comments),
         complete=draft.complete,
+        file=draft.file,
     )

@@ -13,18 +13,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import libcst as cst
 
 from guider_ls.source import constants
-from guider_ls.source.catalog import canonical
 from guider_ls.source.containers import table_key
-from guider_ls.source.functions import Functions
+from guider_ls.source.imports import Imports
+from guider_ls.source.modules import Modules
 from guider_ls.source.trace import unknown_arguments
 from guider_ls.source.values import (
     UNKNOWN,
     Class,
+    Frame,
     Function,
     Items,
     Known,
     Model,
-    Name,
+    Module,
     Object,
     Table,
     Tensor,
@@ -38,41 +39,53 @@ from guider_ls.source.values import (
 from guider_ls.source.walk import children
 
 
-class Program(Functions):
+class Program(Imports):
     """Runs a whole module; what happened is in ``trace``."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, modules: Modules | None = None) -> None:
+        """Follow the modules of the project that ``modules`` finds."""
+        super().__init__(modules)
         self._bound_by: dict[int, frozenset[str]] = {}
         """Names that the bodies of loops bind, by the identity of the body."""
 
     def run(self, module: cst.Module) -> None:
-        """Run the module, then whatever nobody called."""
-        self._block(module.body)
+        """Run the module, then whatever of it nobody called."""
         root = self.frame
+        self.block(module)
         done = 0
-        while done < len(self.trace.classes) or any(
-            id(function.node) not in self.trace.executed for function in self.trace.functions
-        ):
+        while done < len(self.trace.classes) or self._uncalled(root):
             for of in self.trace.classes[done:]:
                 done += 1
-                self._exercise(of)
-            for function in list(self.trace.functions):
-                if id(function.node) not in self.trace.executed:
-                    self.frame = root
-                    self.invoke(function, unknown_arguments(), UNKNOWN)
-                    self.trace.executed.add(id(function.node))
+                self._exercise(of, own=of.frame.root() is root)
+            for function in self._uncalled(root):
+                self.frame = root
+                self.invoke(function, unknown_arguments(), UNKNOWN)
+                self.trace.executed.add(id(function.node))
 
-    def _exercise(self, of: Class) -> None:
-        """Run the methods of a class that nobody ran, on an object of it."""
+    def block(self, body: cst.Module) -> None:
+        """Run the statements of a module in the present frame."""
+        self._block(body.body)
+
+    def _uncalled(self, root: Frame) -> list[Function]:
+        """The program's own functions that nobody called."""
+        return [
+            function
+            for function in self.trace.functions
+            if id(function.node) not in self.trace.executed and function.frame.root() is root
+        ]
+
+    def _exercise(self, of: Class, *, own: bool) -> None:
+        """Run the methods of a class that nobody ran, on an object of it; of an imported class, what Keras calls."""
         made = next((made for made in self.trace.objects if made.of is of), None)
         if made is None:
-            value = self.instantiate(of, unknown_arguments(), None)
+            value = self.instantiate(of, unknown_arguments(), None) if own else None
             if not isinstance(value, Object):
                 return
             made = value
-        for function in list(of.frame.names.values()):
-            if isinstance(function, Function) and id(function.node) not in self.trace.executed:
+        for name, function in list(of.frame.names.items()):
+            if not isinstance(function, Function) or not (own or (name == "call" and of.kind != "plain")):
+                continue
+            if id(function.node) not in self.trace.executed:
                 self.invoke(function, unknown_arguments(), UNKNOWN if function.is_static else made)
                 self.trace.executed.add(id(function.node))
 
@@ -113,7 +126,7 @@ class Program(Functions):
         elif isinstance(node, cst.ClassDef):
             self.define_class(node)
         elif isinstance(node, (cst.Import, cst.ImportFrom)):
-            self._import(node)
+            self.run_import(node)
         elif isinstance(node, (cst.Return, cst.Raise, cst.Continue, cst.Break)):
             if isinstance(node, cst.Return) and node.value is not None:
                 value = self.evaluate(node.value)
@@ -292,6 +305,8 @@ class Program(Functions):
             owner = self.evaluate(target.value)
             if isinstance(owner, Object) and not self.trace.dead:
                 self._set_attribute(owner, target.attr.value, value)
+            elif isinstance(owner, Module) and not self.trace.dead:
+                owner.frame.names[target.attr.value] = value
         elif isinstance(target, cst.Subscript):
             owner = self.evaluate(target.value)
             index = target.slice[0].slice
@@ -337,24 +352,6 @@ class Program(Functions):
         operator = _OPERATORS.get(type(node.operator))
         value = constants.binary(operator, left, right) if operator is not None else UNKNOWN
         self.assign(node.target, value if value is not UNKNOWN else merge([left, right]))
-
-    def _import(self, node: cst.Import | cst.ImportFrom) -> None:
-        if isinstance(node, cst.Import):
-            for alias in node.names:
-                name = _dotted(alias.name)
-                if alias.asname is not None:
-                    self.assign(alias.asname.name, Name(canonical(name)))
-                else:
-                    first = name.split(".")[0]
-                    self.frame.names[first] = Name(canonical(first))
-            return
-        package = "." * len(node.relative) + (_dotted(node.module) if node.module is not None else "")
-        if isinstance(node.names, cst.ImportStar):
-            self.frame.stars.append(canonical(package))
-            return
-        for alias in node.names:
-            bound = alias.asname.name if alias.asname is not None else alias.name
-            self.assign(bound, Name(canonical(f"{package}.{_dotted(alias.name)}")))
 
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
@@ -405,9 +402,3 @@ def _bound(target: cst.BaseExpression, names: set[str]) -> None:
     elif isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
             _bound(element.value, names)
-
-
-def _dotted(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""

@@ -17,6 +17,7 @@ from guider_ls.source.sites import Unknown
 from guider_ls.source.values import (
     Arguments,
     Class,
+    Frame,
     Function,
     Instance,
     Items,
@@ -41,6 +42,7 @@ class Draft:
     """A call that may turn out to construct a layer of a model."""
 
     call: cst.Call
+    file: str
     qualified_name: str
     arguments: dict[str, Any]
     name_pattern: str | None
@@ -117,7 +119,7 @@ class Trace:
         call: cst.Call,
         qualified_name: str,
         arguments: Arguments,
-        scope: str,
+        frame: Frame,
         *,
         certain: bool,
         parameters: tuple[str, ...] = (),
@@ -128,7 +130,7 @@ class Trace:
             call: what constructs it.
             qualified_name: of its class.
             arguments: of the call.
-            scope: where the call stands, see `LayerSite.scope`.
+            frame: where the call stands.
             certain: it is a layer for sure, not only if it is used as one.
             parameters: names of the positional parameters, where the class is the program's own.
         """
@@ -140,10 +142,11 @@ class Trace:
         name = arguments.keywords.get("name")
         draft = Draft(
             call=call,
+            file=frame.root().file,
             qualified_name=qualified_name,
             arguments=named,
             name_pattern=pattern_of(name) if name is not None else None,
-            scope=scope,
+            scope=frame.scope,
             repeats=self.loops > 0,
             conditional=self.branches > 0,
             complete=not (arguments.open_positional or arguments.open_keywords),

@@ -170,6 +170,8 @@ class Frame:
     self_value: Value = UNKNOWN
     stars: list[str] = field(default_factory=list)
     """Packages whose public names were all imported."""
+    file: str = ""
+    """Of a module's frame: its absolute path; empty for the program."""
 
     def root(self) -> Frame:
         """The module's frame."""
@@ -177,6 +179,15 @@ class Frame:
         while frame.parent is not None:
             frame = frame.parent
         return frame
+
+
+@dataclass(slots=True, eq=False)
+class Module(Value):
+    """A module of the project."""
+
+    file: str
+    name: str
+    frame: Frame
 
 
 @dataclass(slots=True, eq=False)

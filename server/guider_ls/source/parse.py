@@ -1,0 +1,37 @@
+"""From text to libcst's tree."""
+
+from __future__ import annotations
+
+import functools
+
+import libcst as cst
+
+from guider_ls.errors import InputError
+
+
+def parse(text: str) -> cst.Module:
+    """The tree of a program.
+
+    Raises:
+        InputError: code ``program-syntax``; the text is not Python. The message names the line.
+    """
+    try:
+        return cst.parse_module(text)
+    except cst.ParserSyntaxError as error:
+        message = " ".join(error.message.split())
+        raise InputError(
+            "program-syntax",
+            f"Line {error.raw_line} is not Python: {message} Fix it there (column {error.raw_column + 1}) "
+            "to have the program mapped again.",
+        ) from error
+    except (ValueError, cst.CSTValidationError) as error:  # null bytes, text and bytes side by side
+        raise InputError("program-syntax", f"The text is not Python: {error}") from error
+
+
+@functools.lru_cache(64)
+def parse_module(text: str) -> cst.Module | None:
+    """The tree of an imported module, kept: it changes less often than what imports it. ``None``: not Python."""
+    try:
+        return parse(text)
+    except (InputError, RecursionError):
+        return None
