@@ -17,6 +17,15 @@ class Span:
     end_column: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A stretch of a file of the project."""
+
+    file: str
+    """As in `LayerSite.file`."""
+    span: Span
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """An argument whose value the text does not say; ``code`` is its source."""
@@ -65,6 +74,11 @@ class LayerSite:
     file: str = ""
     """Absolute path of the module of the project that it stands in; ``""``: the program that was read."""
 
+    @property
+    def location(self) -> Location:
+        """Where it stands, which tells it from every other site."""
+        return Location(self.file, self.span)
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -111,6 +125,16 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell of a notebook."""
+
+    number: int
+    """Among all cells of the notebook, counted from 1, as editors show it."""
+    line: int
+    """Its first line in the program that the cells are together."""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMap:
     """All that one program's text says: layer sites in source order, and the files it writes."""
 
@@ -122,3 +146,5 @@ class SourceMap:
     """Absolute paths of the project's modules that were followed."""
     training: tuple[Span, ...] = ()
     """Calls that train a model (``model.fit(…)``), in source order; those of the program itself."""
+    cells: tuple[Cell, ...] = ()
+    """The cells of the program, where it is a notebook."""
