@@ -134,7 +134,7 @@ def _program(project: Project, found: _Checks) -> Program | None:
             "program", "warning", "None is named, so layers have no lines. Name it as the first argument."
         )
         return None
-    program = found.attempt("program", lambda: read(path))
+    program = found.attempt("program", lambda: read(path, project.root))
     if program is not None:
         sites = len(program.source.sites)
         status: Status = "ok" if sites else "warning"

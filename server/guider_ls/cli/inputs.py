@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 
 from guider_ls.errors import InputError, UsageError
+from guider_ls.project import reading
 from guider_ls.project.artifacts import absolute, exists
 from guider_ls.project.interpreter import Interpreter, find_interpreter
 from guider_ls.project.settings import Problem, Settings, from_mapping, of_project
 from guider_ls.project.targets import for_program, is_function, program_of, project_root
 from guider_ls.source.decode import decode
-from guider_ls.source.read import read_program
 from guider_ls.source.sites import SourceMap
 
 _OPTIONS = ("formula", "aggregation", "threshold", "neurons_per_layer", "seed", "weighted", "task")
@@ -74,8 +74,8 @@ def interpreter(project: Project, options: argparse.Namespace) -> Interpreter:
     return attrs.evolve(found, source="option --python") if options.python else found
 
 
-def read(path: Path) -> Program:
-    """Read a program.
+def read(path: Path, root: Path) -> Program:
+    """Read a program, with the modules of its project in ``root`` that it imports.
 
     Raises:
         InputError: "program-missing", "program-unreadable", "program-encoding" or "program-syntax".
@@ -91,7 +91,7 @@ def read(path: Path) -> Program:
             "program-unreadable", f"The program {path} cannot be read: {error.strerror or error}."
         ) from error
     text = decode(data)
-    return Program(path, text, read_program(text))
+    return Program(path, text, reading.read(text, path, root))
 
 
 def _named(options: argparse.Namespace) -> dict[str, Any]:

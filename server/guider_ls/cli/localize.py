@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     console.check_output(options.output)
     project = find_project(options)
     console.print_warnings(f"{p.origin}, {p.key}: {p.message}" for p in project.problems)
-    program = read(project.program) if project.program is not None else None
+    program = read(project.program, project.root) if project.program is not None else None
     source = program.source if program is not None else None
     target = find_target(project.program, project.root, project.settings, source)
     python = interpreter(project, options)

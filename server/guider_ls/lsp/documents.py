@@ -104,7 +104,7 @@ class Document:
         """Take over a reading of the text as it is now."""
         self._set(reading)
         self.problem = ""
-        self._places = {site.span: site.span for site in reading.source.sites}
+        self._places = {site.span: site.span for site in reading.source.sites if not site.file}
 
     def realign(self, mapping: Mapping | None, result: Result | None) -> None:
         """Take over another result, and its alignment with the last reading."""
@@ -152,8 +152,10 @@ class Document:
         found: tuple[Span, LayerSite] | None = None
         for site in self.reading.source.sites if self.reading is not None else ():
             place = self.place(site.span)
-            if place is None or not (
-                (place.line, place.column) <= (line, column) <= (place.end_line, place.end_column)
+            if (
+                site.file
+                or place is None
+                or not ((place.line, place.column) <= (line, column) <= (place.end_line, place.end_column))
             ):
                 continue
             if found is None or (place.line, place.column) >= (found[0].line, found[0].column):

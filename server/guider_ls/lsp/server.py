@@ -148,6 +148,12 @@ class GuiderServer(LanguageServer):
         task = self._readings[document.uri] = self.spawn(self._read(document, delay))
         task.add_done_callback(lambda done: self._forget_reading(document.uri, done))
 
+    def read_importers(self, document: Document, delay: float = 0.0) -> None:
+        """Read the open documents again that import this one."""
+        for other in self.documents.values():
+            if other.source is not None and str(document.path) in other.source.modules:
+                self.read(other, delay)
+
     def _forget_reading(self, uri: str, task: asyncio.Task[None]) -> None:
         if self._readings.get(uri) is task:
             del self._readings[uri]
@@ -173,7 +179,11 @@ class GuiderServer(LanguageServer):
     async def _read_now(self, document: Document) -> bool:
         """Read the document; return whether text and result are still those that were read."""
         lines, result = document.lines, document.result
-        source = await self._in_reader(_read_program, lines.text)
+        project = self.project_of(document)
+        others = {str(d.path): d.lines.text for d in self.documents.values() if d.path and d is not document}
+        source = await self._in_reader(
+            _read_program, lines.text, document.path, project.root if project else None, others
+        )
         mapping = await self._aligned(source, result)
         if document.lines is not lines or document.result is not result:
             return False
@@ -273,11 +283,11 @@ class GuiderServer(LanguageServer):
         self._reader.shutdown(wait=False, cancel_futures=True)
 
 
-def _read_program(text: str) -> SourceMap:
+def _read_program(text: str, path: Path | None, root: Path | None, overlays: dict[str, str]) -> SourceMap:
     # Here, not above: libcst takes longer to import than all the rest.
-    from guider_ls.source.read import read_program
+    from guider_ls.project.reading import read
 
-    return read_program(text)
+    return read(text, path, root, overlays)
 
 
 def _align(source: SourceMap, model: ModelSummary) -> Mapping:

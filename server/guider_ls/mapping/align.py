@@ -139,8 +139,8 @@ class _Alignment:
         site = pair[1] if pair is not None else None
         if site is not None and is_application(self.source.sites[site].qualified_name):
             name = self.source.sites[site].class_name
-            line = self.source.sites[site].span.line + 1
-            self._unexplained(layer.inner, f"made inside {name}(…), line {line}")
+            line = reasons.lines([self.source.sites[site]])
+            self._unexplained(layer.inner, f"made inside {name}(…), {line}")
             return
         outlines = [one for one in self.source.outlines if site is not None and site in one.makers]
         if not outlines and not layer.builtin:
@@ -151,7 +151,7 @@ class _Alignment:
             where = (
                 "a layer that no line is known for"
                 if site is None
-                else f"line {self.source.sites[site].span.line + 1}"
+                else reasons.lines([self.source.sites[site]])
             )
             self._unexplained(layer.inner, f"inside {layer.name}, which is made by {where}")
             return

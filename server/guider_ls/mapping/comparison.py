@@ -131,7 +131,7 @@ class Comparisons:
     def __init__(self) -> None:
         """Nothing is compared yet."""
         self._kinds: dict[LayerPath, str] = {}
-        self._known: dict[tuple[Span, str], Comparison] = {}
+        self._known: dict[tuple[str, Span, str], Comparison] = {}
 
     def __call__(self, site: LayerSite, layer: ModelLayer) -> Comparison:
         """Hold the literal arguments of a site against a layer's config."""
@@ -139,9 +139,10 @@ class Comparisons:
         if kind is None:
             config = {key: value for key, value in layer.config.items() if key != "name"}
             kind = self._kinds[layer.path] = repr(config)
-        found = self._known.get((site.span, kind))
+        key = site.file, site.span, kind
+        found = self._known.get(key)
         if found is None:
-            found = self._known[site.span, kind] = compare(site, layer)
+            found = self._known[key] = compare(site, layer)
         return found
 
 

@@ -44,9 +44,15 @@ def _ordinal(position: int) -> str:
 
 
 def lines(sites: Iterable[LayerSite]) -> str:
-    """``line 4 or line 9``, 1-based."""
-    numbers = sorted({site.span.line + 1 for site in sites})
-    return " or ".join(f"line {number}" for number in numbers)
+    """``line 4 or line 9``, 1-based; of another module ``line 9 of models.py``."""
+    places = sorted({(site.file, site.span.line) for site in sites})
+    return " or ".join(line(file, number) for file, number in places)
+
+
+def line(file: str, number: int) -> str:
+    """``line 4``, or ``line 4 of models.py``; ``number`` is 0-based."""
+    name = re.split(r"[\\/]", file)[-1]
+    return f"line {number + 1} of {name}" if name else f"line {number + 1}"
 
 
 def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence[LayerSite]) -> str:
@@ -95,10 +101,10 @@ class SiteReasons:
         site = self._sites[index]
         wrapper = self._wrappers.get(index) if index not in self._homes else None
         if wrapper is not None:
-            return f"wrapped by {wrapper.class_name}, line {wrapper.span.line + 1}, which the model shows as one layer"
+            return f"wrapped by {wrapper.class_name}, {lines([wrapper])}, which the model shows as one layer"
         for candidates in self._candidates:
-            if any(candidate.span == site.span for candidate in candidates):
-                others = [other for other in candidates if other.span != site.span]
+            if site in candidates:
+                others = [other for other in candidates if other != site]
                 if others:
                     return f"may be a layer of the model, but so may {lines(others)}"
                 return "may be one of several layers of the model"
@@ -131,7 +137,9 @@ def _wrappers(sites: Sequence[LayerSite]) -> dict[int, LayerSite]:
     around: list[LayerSite] = []
     for index, site in enumerate(sites):
         start = (site.span.line, site.span.column)
-        while around and (around[-1].span.end_line, around[-1].span.end_column) <= start:
+        while around and (
+            around[-1].file != site.file or (around[-1].span.end_line, around[-1].span.end_column) <= start
+        ):
             around.pop()
         if around and around[-1].qualified_name.startswith("keras.layers."):
             found[index] = around[-1]

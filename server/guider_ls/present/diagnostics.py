@@ -55,7 +55,7 @@ def findings(report: Report, settings: Settings) -> tuple[Finding, ...]:
     chosen = {layer.path: (layer, score) for layer, score in _suspicious(report, settings)}
     by_site: dict[Span, tuple[LayerSite, list[LayerPath]]] = {}
     for match in report.mapping.matches:
-        if match.layer in chosen and not match.site.ignored:
+        if match.layer in chosen and not match.site.ignored and not match.site.file:
             by_site.setdefault(match.site.span, (match.site, []))[1].append(match.layer)
     found = [
         _finding(report, site, [chosen[path] for path in paths], settings) for site, paths in by_site.values()
@@ -112,12 +112,13 @@ def _finding(
 def _related(report: Report, site: LayerSite, layer: ModelLayer) -> tuple[Related, ...]:
     """The composite layer around it, and the constructions with the same score."""
     found: list[Related] = []
-    if (outer := report.mapping.of_layer(layer.path[:-1])) is not None:
+    outer = report.mapping.of_layer(layer.path[:-1])
+    if outer is not None and not outer.site.file:
         found.append(Related(outer.site.span, f"inside {layer_name(report.layer(outer.layer)[0])}"))
     own = report.layer(layer.path)[1]
     for peer in siblings(report, layer.path):
         match = report.mapping.of_layer(peer.path)
-        if peer.rank == own.rank and match is not None and match.site != site:
+        if peer.rank == own.rank and match is not None and match.site != site and not match.site.file:
             tied = report.layer(peer.path)[0]
             found.append(Related(match.site.span, f"the same suspiciousness: {layer_name(tied)}"))
     return tuple(found)

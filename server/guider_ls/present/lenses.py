@@ -30,7 +30,7 @@ class LensText:
 
 def static_lenses(source: SourceMap, first: str = "GUIDER: localize") -> tuple[LensText, ...]:
     """Lenses of a program that was not localized yet; the ``first`` one offers to do so, or says why not."""
-    sites = [site for site in source.sites if not site.ignored]
+    sites = [site for site in source.sites if not site.ignored and not site.file]
     return tuple(
         LensText(site.span, f"{site.class_name} · not ranked yet" if index else first, "guider.localize")
         for index, site in enumerate(sites)
@@ -43,7 +43,7 @@ def ranked_lenses(report: Report) -> tuple[LensText, ...]:
     return tuple(
         LensText(site.span, text.of(site), "guider.showReport")
         for site in report.source.sites
-        if not site.ignored
+        if not site.ignored and not site.file
     )
 
 
@@ -56,7 +56,8 @@ class _Texts:
         self.totals = Counter(path[:-1] for path, (_, score) in self.layers.items() if score.rank is not None)
         self.matches: dict[Span, list[Match]] = {}
         for match in report.mapping.matches:
-            self.matches.setdefault(match.site.span, []).append(match)
+            if not match.site.file:
+                self.matches.setdefault(match.site.span, []).append(match)
 
     def of(self, site: LayerSite) -> str:
         matches = self.matches.get(site.span)

@@ -37,6 +37,7 @@ def register(server: GuiderServer) -> None:
         document.change(params.content_changes[-1].text, params.text_document.version)
         server.refresh(document)
         server.read(document, DEBOUNCE)
+        server.read_importers(document, DEBOUNCE)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def did_save(params: types.DidSaveTextDocumentParams) -> None:
@@ -61,6 +62,7 @@ def register(server: GuiderServer) -> None:
         for document in list(server.documents.values()):
             if document.uri == uri or document.uri.startswith(f"{uri}/"):
                 server.forget(document)
+                server.read_importers(document)
 
     # A renamed or deleted file is closed by most clients, but not by all.
     any_file = types.FileOperationRegistrationOptions(
