@@ -94,6 +94,29 @@ async def test_lenses_follow_edits_and_survive_syntax_errors(client: Editor, fol
     assert await client.wait_until(lambda: four_lenses(client, uri)) == [4, 5, 6, 7]
 
 
+async def test_a_program_is_read_with_the_modules_it_imports_as_they_are_in_the_editor(
+    client: Editor, folder: Path
+) -> None:
+    manual(client)
+    await client.initialize(folder)
+    (folder / "kinds.py").write_text("from keras.layers import Dense as Kind\n", encoding="utf-8")
+    program = "import keras\nfrom kinds import Kind\nmodel = keras.Sequential([keras.Input((4,)), Kind(3)])\n"
+    uri = client.open(folder / "train.py", program)
+    assert [text for _, text in await client.lenses(uri)] == ["GUIDER: localize", DENSE]
+    module = client.open(folder / "kinds.py", "from keras.layers import Dense as Kind\n")
+    client.change(module, "from keras.layers import LSTM as Kind\n", 2)
+
+    async def changed() -> list[str] | None:
+        texts = [text for _, text in await client.lenses(uri)]
+        return texts if DENSE not in texts else None
+
+    assert await client.wait_until(changed) == ["GUIDER: localize", "LSTM · not ranked yet"]
+    since = client.now
+    client.close(module)
+    await client.wait_for("workspace/codeLens/refresh", since=since)
+    assert [text for _, text in await client.lenses(uri)] == ["GUIDER: localize", DENSE]
+
+
 async def four_lenses(client: Editor, uri: str) -> list[int] | None:
     found = await lines(client, uri)
     return found if len(found) == 4 else None
