@@ -21,7 +21,7 @@ def test_cancel_ends_a_run_that_hangs(workbench: Workbench, code_server: CodeSer
     expect(workbench.progress("localizing train.py")).to_be_visible(timeout=MILLISECONDS)
     workbench.screenshot("cancel-1-running")
 
-    workbench.run_command("GUIDER: Cancel Localization")
+    workbench.run_command("GUIDER: Cancel Run")
     expect(workbench.progress("localizing train.py")).to_have_count(0, timeout=MILLISECONDS)
     workbench.until(
         lambda: (

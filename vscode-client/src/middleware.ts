@@ -53,9 +53,21 @@ export function middleware(interpreter: EditorInterpreter, program: ActiveProgra
         );
       },
     },
-    executeCommand: (command, args: unknown[], next) => {
+    executeCommand: async (command, args: unknown[], next) => {
       const uri = args.length === 0 ? program.uri : undefined;
+      if (command === 'guider.trainAndLocalize' && !(await savePrograms())) {
+        return undefined;
+      }
       return next(command, uri === undefined ? args : [uri.toString()]) as Promise<unknown>;
     },
   };
+}
+
+/** Save what would run: Python runs the files on the disk. Answers whether all were saved. */
+async function savePrograms(): Promise<boolean> {
+  const unsaved = vscode.workspace.textDocuments.filter(
+    (document) => document.isDirty && document.languageId === 'python' && document.uri.scheme === 'file',
+  );
+  const saved = await Promise.all(unsaved.map((document) => document.save()));
+  return saved.every(Boolean);
 }

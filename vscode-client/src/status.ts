@@ -17,7 +17,7 @@ const COMMANDS: Record<State, vscode.Command> = {
   running: { title: 'Cancel', command: 'guider.cancel' },
   ranked: { title: 'Show report', command: 'guider.showReport' },
   'no-signal': { title: 'Show report', command: 'guider.showReport' },
-  'no-target': { title: 'Open settings', command: 'workbench.action.openSettings', arguments: ['guider.'] },
+  'no-target': { title: 'Train and localize', command: 'guider.trainAndLocalize' },
   error: { title: 'Show engine log', command: 'guider.showLog' },
   untrusted: { title: 'Manage trust', command: 'workbench.trust.manage' },
 };
