@@ -13,11 +13,12 @@ from typing import Any
 import attrs
 
 from guider_engine import wire
-from guider_engine.wire import Hello, Inputs, Localization, ModelSummary, Progress
+from guider_engine.wire import CaptureRecord, Hello, Inputs, Localization, ModelSummary, Program, Progress
 from guider_ls.analysis.log import Log
 from guider_ls.analysis.process import ProcessTree, exit_reason
 from guider_ls.errors import Cancelled, EngineError, EnvironmentProblem, GuiderError, from_failure
 from guider_ls.project.interpreter import engine_environment
+from guider_ls.project.output import OUTPUT, Output
 
 ENTRY = Path(wire.__file__).with_name("__main__.py")
 CRASH_LIMIT = 3
@@ -31,10 +32,13 @@ SHOWN_BYTES = 8_000
 """Bytes of a foreign line on the channel that are logged."""
 
 
+_Answer = wire.Localized | wire.Inspected | wire.Captured
+
+
 @attrs.define
 class _Request:
     number: int
-    answer: asyncio.Future[wire.Localized | wire.Inspected | wire.Failed]
+    answer: asyncio.Future[_Answer | wire.Failed]
     on_progress: Callable[[Progress], None]
     log_mark: int
 
@@ -48,6 +52,8 @@ class _Run:
     log_mark: int
     printed: str | None = None
     """The end of its log, once it has ended."""
+    output: Output | None = None
+    """What is printed, if it runs a program: then it is good for nothing but the models of that."""
 
 
 class Engine:
@@ -56,7 +62,8 @@ class Engine:
     All methods belong to one event loop. Requests queue; cancelling the task that awaits one cancels it within
     a few seconds, whatever it is doing: by asking, then by ending the process and all that it started.
 
-    `start`, `localize`, `inspect` and `probe` raise what the engine reports (any kind of `GuiderError`), and:
+    `start`, `localize`, `inspect`, `probe` and `capture` raise what the engine reports (any kind of `GuiderError`),
+    and:
 
     - EnvironmentProblem ``interpreter-broken`` and ``engine-version``,
     - EngineError ``engine-crashed`` and ``engine-crash-loop``,
@@ -118,7 +125,8 @@ class Engine:
         self, inputs: Inputs, on_progress: Callable[[Progress], None] = lambda _progress: None
     ) -> Localization:
         """Localize; ``on_progress`` is called on the event loop."""
-        answer = await self._ask(lambda number: wire.Localize(number, inputs), on_progress)
+        model = Path(inputs.model)
+        answer = await self._ask(lambda number: wire.Localize(number, inputs), on_progress, model=model)
         assert isinstance(answer, wire.Localized)
         return answer.localization
 
@@ -131,7 +139,9 @@ class Engine:
     ) -> ModelSummary:
         """Load a model file and return its layers."""
         root = str(self.root)
-        answer = await self._ask(lambda number: wire.Inspect(number, model, root, safe_mode), on_progress)
+        answer = await self._ask(
+            lambda number: wire.Inspect(number, model, root, safe_mode), on_progress, model=Path(model)
+        )
         assert isinstance(answer, wire.Inspected)
         return answer.model
 
@@ -139,9 +149,47 @@ class Engine:
         self, inputs: Inputs, on_progress: Callable[[Progress], None] = lambda _progress: None
     ) -> ModelSummary:
         """Load model and tests, run one test, and return the layers of the model."""
-        answer = await self._ask(lambda number: wire.Probe(number, inputs), on_progress)
+        model = Path(inputs.model)
+        answer = await self._ask(lambda number: wire.Probe(number, inputs), on_progress, model=model)
         assert isinstance(answer, wire.Inspected)
         return answer.model
+
+    async def capture(
+        self,
+        program: Program,
+        folder: Path,
+        on_progress: Callable[[Progress], None] = lambda _progress: None,
+        on_output: Callable[[bytes], None] = lambda _data: None,
+    ) -> CaptureRecord:
+        """Run a program in a fresh process and keep what it trains; that process stays for its localizations.
+
+        Args:
+            program: what to run, and how.
+            folder: gets the artefacts and, in ``output.txt``, all that the process prints as long as it lives.
+            on_progress: called on the event loop.
+            on_output: gets what is printed as it comes, in a thread, until the program has ended.
+
+        Raises:
+            OSError: ``output.txt`` cannot be made.
+        """
+        output = Output(folder / OUTPUT, on_output)
+        try:
+            answer = await self._ask(
+                lambda number: wire.Capture(number, program, str(folder)), on_progress, output=output
+            )
+        except BaseException:
+            output.close()
+            if self._run is not None and self._run.output is output:
+                await self._end(self._run)
+            raise
+        output.only_to_file()
+        assert isinstance(answer, wire.Captured)
+        return answer.record
+
+    def has_captured(self, folder: Path) -> bool:
+        """Whether the process that made these artefacts lives: it has models that could not be saved, too."""
+        run = self._run
+        return run is not None and run.process.running and run.output is not None and run.output.of(folder)
 
     async def close(self) -> None:
         """End the process, busy or not; requests that wait end as cancelled.
@@ -162,11 +210,20 @@ class Engine:
     # One request
 
     async def _ask(
-        self, message: Callable[[int], wire.Request], on_progress: Callable[[Progress], None]
-    ) -> wire.Localized | wire.Inspected:
+        self,
+        message: Callable[[int], wire.Request],
+        on_progress: Callable[[Progress], None],
+        *,
+        model: Path = Path(),
+        output: Output | None = None,
+    ) -> _Answer:
+        """The answer to a request about a model, or to run the program whose ``output`` it is."""
         closings = self._closings
         async with self._lock:
-            run = await self._started(closings)
+            run = self._run
+            if run is not None and (output or (run.output and not run.output.of(model.parent))):
+                await self._end(run)
+            run = await self._started(closings, output)
             self._requests += 1
             answered = asyncio.get_running_loop().create_future()
             request = _Request(self._requests, answered, on_progress, self._log.count)
@@ -174,6 +231,8 @@ class Engine:
             try:
                 run.process.write(wire.encode(message(request.number)))
                 await asyncio.wait([request.answer])
+                if output is not None:
+                    await run.process.drained()
             except asyncio.CancelledError:
                 await self._cancel(run, request)
                 raise
@@ -197,13 +256,12 @@ class Engine:
         if request.answer.done():
             request.answer.exception()  # looked at: it is no longer of interest
         else:
-            self._forget(run)
             self._log.add("The request did not stop when asked; the engine is ended.")
-            await run.process.end()
+            await self._end(run)
 
     # One process
 
-    async def _started(self, closings: int) -> _Run:
+    async def _started(self, closings: int, output: Output | None = None) -> _Run:
         """The running process, started if there is none; ``closings`` is how many there were at the request."""
         if self._run is not None and not self._run.process.running:
             await asyncio.wait([self._run.process.exited])
@@ -214,7 +272,7 @@ class Engine:
         if self._run is not None:
             return self._run
         self.hello = None
-        run = self._spawn()
+        run = self._spawn(output)
         self._run = run
         try:
             events: list[asyncio.Future[Any]] = [run.hello, run.process.exited]
@@ -225,10 +283,13 @@ class Engine:
             if run.process.exited.done():  # it died of what follows its hello
                 raise self._crashed(run, run.process.exited.result(), since=run.log_mark)
         except BaseException:
-            self._forget(run)
-            await run.process.end()
+            await self._end(run)
             raise
         return run
+
+    async def _end(self, run: _Run) -> None:
+        self._forget(run)
+        await run.process.end()
 
     async def _pause(self) -> None:
         if self._crashes >= CRASH_LIMIT:
@@ -240,7 +301,7 @@ class Engine:
             )
         await asyncio.sleep(self._backoff * 2 ** (self._crashes - 2))
 
-    def _spawn(self) -> _Run:
+    def _spawn(self, output: Output | None) -> _Run:
         loop = asyncio.get_running_loop()
 
         def post(callback: Callable[..., None], *arguments: object) -> None:
@@ -248,6 +309,12 @@ class Engine:
                 loop.call_soon_threadsafe(callback, *arguments)
 
         log = self._log
+
+        def printed(data: bytes) -> None:
+            log.feed(data)
+            if output is not None:
+                output.feed(data)
+
         log.wake = lambda: post(self._flush_log)
         hello: asyncio.Future[Hello] = loop.create_future()
 
@@ -271,11 +338,11 @@ class Engine:
                 cwd=self.root,
                 environment=engine_environment(self.command, environ),
                 on_line=read,
-                on_output=log.feed,
+                on_output=printed,
             )
         except OSError as error:
             raise self._broken(f"cannot be started: {error}") from error
-        run = _Run(process, hello, mark)
+        run = _Run(process, hello, mark, output=output)
         process.exited.add_done_callback(lambda exited: self._ended(run, exited.result()))
         return run
 
@@ -316,7 +383,7 @@ class Engine:
             if message.request == request.number:
                 request.on_progress(message)
         elif (
-            isinstance(message, (wire.Localized, wire.Inspected, wire.Failed))
+            isinstance(message, (wire.Localized, wire.Inspected, wire.Captured, wire.Failed))
             and message.request == request.number
             and not request.answer.done()
         ):
@@ -327,6 +394,8 @@ class Engine:
 
     def _ended(self, run: _Run, status: int) -> None:
         self._log.finish()
+        if run.output is not None:
+            run.output.close()
         run.printed = self._log.tail(KEPT_LINES, since=run.log_mark)
         if run is not self._run:
             self._log.add("The engine was stopped.")
@@ -373,7 +442,7 @@ def _read(line: bytes) -> wire.Message | None:
         case {"type": "Hello", "protocol": int(protocol)}:
             # The hello of another version may have another form; its number is what matters.
             return Hello(protocol, 0, "", "", {})
-        case {"type": "Localized" | "Inspected" | "Failed", "request": int(request)}:
+        case {"type": "Localized" | "Inspected" | "Captured" | "Failed", "request": int(request)}:
             text = f"The engine's answer cannot be understood: {reason}"
             return wire.Failed(request, wire.Failure("engine", "engine-internal", text))
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 CHUNK = 1 << 16
+PIPE = 1 << 20
+"""Bytes that a pipe holds at most."""
 
 
 class ProcessTree:
@@ -60,11 +63,14 @@ class ProcessTree:
         assert self._popen.stdout is not None
         assert self._popen.stderr is not None
         self._input = self._popen.stdin
+        self._output = self._popen.stderr
+        self._reading = threading.Lock()
+        self._passed_on = 0
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[int] = self._loop.create_future()
         readers = [
             threading.Thread(target=_read_lines, args=(self._popen.stdout, on_line), daemon=True),
-            threading.Thread(target=_read_chunks, args=(self._popen.stderr, on_output), daemon=True),
+            threading.Thread(target=self._read_output, args=(self._popen.stderr, on_output), daemon=True),
         ]
         for reader in readers:
             reader.start()
@@ -125,6 +131,32 @@ class ProcessTree:
             self.kill()
         await asyncio.wait([self.exited], timeout=2.0)
 
+    async def drained(self) -> None:
+        """Wait until what it has printed so far was passed on to ``on_output``."""
+        enough = self._passed_on + PIPE  # it may go on printing for ever
+        while self._passed_on < enough and not self._is_drained():
+            await asyncio.sleep(0.01)
+
+    def _is_drained(self) -> bool:
+        if not self._reading.acquire(blocking=False):
+            return False
+        try:
+            return not _waiting(self._output, 0)
+        except ValueError:  # it is closed
+            return True
+        finally:
+            self._reading.release()
+
+    def _read_output(self, stream: IO[bytes], on_output: Callable[[bytes], None]) -> None:
+        with stream:
+            data = b"-"
+            while data:
+                _waiting(stream, None)
+                with self._reading:
+                    if data := os.read(stream.fileno(), CHUNK):
+                        on_output(data)
+                        self._passed_on += len(data)
+
     def _signal_group(self, number: int) -> None:
         if sys.platform != "win32":
             # A group lives as long as any member does; where it is gone there is nobody to signal.
@@ -165,10 +197,13 @@ def _read_lines(stream: IO[bytes], on_line: Callable[[bytes], None]) -> None:
             on_line(line)
 
 
-def _read_chunks(stream: IO[bytes], on_output: Callable[[bytes], None]) -> None:
-    with stream:
-        while data := os.read(stream.fileno(), CHUNK):
-            on_output(data)
+def _waiting(stream: IO[bytes], milliseconds: int | None) -> bool:
+    """Whether there is something to read, or its end; waits so long for it. Windows cannot tell."""
+    if sys.platform == "win32":
+        return False
+    poll = select.poll()  # unlike select(), for any descriptor
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(milliseconds))
 
 
 def _windows_flags() -> int:
