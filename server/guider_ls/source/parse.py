@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import libcst as cst
 
 from guider_ls.errors import InputError
+
+_BRACKET = re.compile(r"[(\[{]|[)\]}]")
+_DEEPEST = 200
+"""Brackets inside of each other, which is what Python takes; libcst's parser overflows the stack at some thousands."""
 
 
 def parse(text: str) -> cst.Module:
@@ -15,6 +20,8 @@ def parse(text: str) -> cst.Module:
     Raises:
         InputError: code ``program-syntax``; the text is not Python. The message names the line.
     """
+    if _is_too_deep(text):
+        raise InputError("program-syntax", f"More than {_DEEPEST} brackets stand inside of each other.")
     try:
         return cst.parse_module(text)
     except cst.ParserSyntaxError as error:
@@ -26,6 +33,16 @@ def parse(text: str) -> cst.Module:
         ) from error
     except (ValueError, cst.CSTValidationError) as error:  # null bytes, text and bytes side by side
         raise InputError("program-syntax", f"The text is not Python: {error}") from error
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether brackets nest too deeply, those in strings included."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth = depth + 1 if bracket.group() in "([{" else max(depth - 1, 0)
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 @functools.lru_cache(64)
