@@ -1,0 +1,142 @@
+"""A notebook as one program: its code cells below each other, as if they had been run once from top to bottom.
+
+In which order they were run is not known from their text; that of the notebook is taken.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from guider_ls.errors import InputError
+from guider_ls.source.lines import Lines
+from guider_ls.source.magics import as_python
+from guider_ls.source.sites import Cell
+
+SUFFIX = ".ipynb"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One code cell."""
+
+    number: int
+    """Among all cells of the notebook, counted from 1, as editors show it."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """The program that the code cells are together. Every column is that of the cell."""
+
+    text: str
+    cells: tuple[Cell, ...]
+    """Where each code cell begins."""
+    left_out: tuple[Code, ...]
+    """Cells whose lines are empty in the text, since they are not Python."""
+
+
+def combine(codes: Sequence[Code]) -> Combined:
+    """Put code cells together. Of a cell that is not Python only the lines are kept, empty: the rest can be read."""
+    read = [_python(code.text) for code in codes]
+    starts = first_lines(code.text for code in codes)
+    return Combined(
+        "\n".join(text for text, _ in read),
+        tuple(Cell(code.number, start) for code, start in zip(codes, starts, strict=True)),
+        tuple(code for code, (_, fine) in zip(codes, read, strict=True) if not fine),
+    )
+
+
+def first_lines(texts: Iterable[str]) -> list[int]:
+    """The line of the program on which each cell begins."""
+    return list(accumulate((len(Lines(text)) for text in texts), initial=0))[:-1]
+
+
+def place(cells: Sequence[Cell], line: int) -> tuple[int, int]:
+    """The number of the cell that holds a line of the program, and the line in the cell, from 0."""
+    cell = cells[bisect_right(cells, line, key=lambda cell: cell.line) - 1]
+    return cell.number, line - cell.line
+
+
+def code_cells(data: bytes) -> tuple[Code, ...]:
+    """The Python cells of a notebook file.
+
+    Raises:
+        InputError: "notebook-format": it is no notebook, or an old one; "notebook-language": not one of Python.
+    """
+    try:
+        body = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise _unusable(f"it is not JSON ({error})") from error
+    if not isinstance(body, dict) or not isinstance(body.get("nbformat"), int):
+        raise _unusable("its JSON is not that of a notebook: the field nbformat is missing")
+    if body["nbformat"] < 4:
+        raise _unusable(
+            f"it has format {body['nbformat']}, and 4 is needed; save it again in Jupyter or VS Code"
+        )
+    language = _language(body)
+    if language != "python":
+        raise InputError(
+            "notebook-language", f"The notebook is one of {language}. Only notebooks of Python can be mapped."
+        )
+    return tuple(_codes(body.get("cells")))
+
+
+def _codes(cells: Any) -> Iterator[Code]:
+    if not isinstance(cells, list):
+        raise _unusable("it has no list of cells")
+    for number, cell in enumerate(cells, start=1):
+        if not isinstance(cell, dict):
+            raise _unusable(f"cell {number} is not an object")
+        source = cell.get("source", "")
+        if isinstance(source, list) and all(isinstance(part, str) for part in source):
+            source = "".join(source)
+        if not isinstance(source, str):
+            raise _unusable(f"the source of cell {number} is neither a text nor a list of texts")
+        if cell.get("cell_type") == "code" and _inner(cell, "metadata", "vscode").get("languageId") in (
+            None,
+            "python",
+        ):
+            yield Code(number, source)
+
+
+def _language(body: Mapping[str, Any]) -> str:
+    named = (
+        _inner(body, "metadata", "kernelspec").get("language"),
+        _inner(body, "metadata", "language_info").get("name"),
+    )
+    return next((name.lower() for name in named if isinstance(name, str) and name), "python")
+
+
+def _inner(body: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    for name in names:
+        found = body.get(name)
+        body = found if isinstance(found, dict) else {}
+    return body
+
+
+def _unusable(reason: str) -> InputError:
+    return InputError("notebook-format", f"The notebook cannot be read: {reason}.")
+
+
+@functools.lru_cache(1000)
+def _python(cell: str) -> tuple[str, bool]:
+    """A cell as Python, or its empty lines where it is not; and whether it is.
+
+    Kept, since most cells stay as they are while one is edited.
+    """
+    # Here, not above: libcst takes longer to import than all the rest.
+    from guider_ls.source.parse import parse
+
+    text = as_python(re.sub(r"\r\n?", "\n", cell))
+    try:
+        parse(f"\n{text}")  # below another cell, where no byte order mark can stand
+    except (InputError, RecursionError):
+        return "\n" * text.count("\n"), False
+    return text, True
