@@ -332,6 +332,18 @@ def test_map_with_a_model(trained: Path) -> None:
     assert "model.keras (model, line 19)" in result.stdout
 
 
+def test_map_names_the_module_that_a_layer_is_made_in(tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(
+        "import keras\n\n\ndef build():\n    return keras.Sequential([keras.layers.Dense(3)])\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "train.py").write_text("from nets import build\n\nmodel = build()\n", encoding="utf-8")
+    (site,) = json.loads(guider("map", "train.py", "--format", "json", cwd=tmp_path).stdout)["sites"]
+    assert (Path(site["file"]).name, site["line"], site["column"]) == ("nets.py", 5, 30)
+    lines = guider("map", "train.py", cwd=tmp_path).stdout.splitlines()
+    assert any(line.startswith("nets.py:5:30  Dense(units=3)") for line in lines), lines
+
+
 def test_map_needs_neither_engine_nor_server(trained: Path) -> None:
     code = (
         "import sys; from guider_ls.cli import main; status = main(sys.argv[1:]); "

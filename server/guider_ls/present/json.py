@@ -47,7 +47,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "examples": plain(localization.examples),
         "warnings": plain(localization.notices),
         "unmatched_sites": [
-            {**location(report.program, u.site.span), "class_name": u.site.class_name, "reason": u.reason}
+            {**_place(report.program, u.site), "class_name": u.site.class_name, "reason": u.reason}
             for u in report.mapping.unmatched_sites
         ],
         "finished": plain(report.finished),
@@ -71,7 +71,7 @@ def map_to_json(
             {
                 **_identity(layers[unmatched.layer]),
                 "reason": unmatched.reason,
-                "candidates": [location(program, site.span) for site in unmatched.candidates],
+                "candidates": [_place(program, site) for site in unmatched.candidates],
             }
             for unmatched in (mapping.unmatched_layers if mapping is not None else ())
         ],
@@ -85,6 +85,10 @@ def map_to_json(
 def error_to_json(error: GuiderError) -> dict[str, Any]:
     """What stands in place of a result when there is none."""
     return {"schema": SCHEMA, "error": {"code": error.code, "message": error.message}}
+
+
+def _place(program: str | None, site: LayerSite) -> dict[str, Any]:
+    return location(site.file or program, site.span)
 
 
 def location(file: str | None, span: Span) -> dict[str, Any]:
@@ -116,7 +120,7 @@ def plain(value: Any) -> Any:
 def _layer(report: Report, layer: ModelLayer, score: LayerScore) -> dict[str, Any]:
     match = report.mapping.of_layer(layer.path)
     unmatched = next((u.reason for u in report.mapping.unmatched_layers if u.layer == layer.path), None)
-    sites = [] if match is None else [{**location(report.program, match.site.span), "reason": match.reason}]
+    sites = [] if match is None else [{**_place(report.program, match.site), "reason": match.reason}]
     return {
         **_identity(layer),
         "score": plain(score.suspiciousness),
@@ -151,7 +155,7 @@ def _site(
 ) -> dict[str, Any]:
     unmatched = mapping.unmatched_sites if mapping is not None else ()
     return {
-        **location(program, site.span),
+        **_place(program, site),
         "class_name": site.class_name,
         "qualified_name": site.qualified_name,
         "arguments": plain(site.arguments),

@@ -80,12 +80,12 @@ def _driver() -> dict[str, Any]:
 def _results(report: Report) -> Iterator[dict[str, Any]]:
     if report.program is None:
         return
-    where = _artifact(report.program, report.localization.inputs.root)
     for layer, score in report.layers():
         match = report.mapping.of_layer(layer.path)
         if match is None or score.rank is None:
             continue
         ranked = len(siblings(report, layer.path))
+        where = _artifact(match.site.file or report.program, report.localization.inputs.root)
         yield {
             "ruleId": RULE,
             "ruleIndex": 0,
@@ -127,9 +127,9 @@ def _region(span: Span) -> dict[str, int]:
     }
 
 
-def _artifact(program: str, root: str) -> dict[str, str]:
-    """The program relative to the project, as services expect it; absolute where it is outside."""
-    path = Path(program)
+def _artifact(file: str, root: str) -> dict[str, str]:
+    """A source file relative to the project, as services expect it; absolute where it is outside."""
+    path = Path(file)
     if path.is_relative_to(root):
         return {"uri": quote(path.relative_to(root).as_posix()), "uriBaseId": _ROOT}
     return {"uri": path.as_uri()}
@@ -142,7 +142,9 @@ def _folder_uri(root: str) -> str:
 def _fingerprint(report: Report, layer: ModelLayer, match: Match, uri: str) -> str:
     """The same for the same construction after other lines of the program moved it."""
     kin = [
-        s for s in report.source.sites if (s.scope, s.class_name) == (match.site.scope, match.site.class_name)
+        s
+        for s in report.source.sites
+        if (s.file, s.scope, s.class_name) == (match.site.file, match.site.scope, match.site.class_name)
     ]
     place = kin.index(match.site) if match.site in kin else 0
     made = [m.layer for m in report.mapping.of_site(match.site)]

@@ -58,11 +58,11 @@ class Terminal:
 
     def place(self, program: str, site: LayerSite) -> str:
         """``file:line:column``, counted from 1, which terminals make a link."""
-        return f"{self.file(program)}:{site.span.line + 1}:{site.span.column + 1}"
+        return f"{self.file(site.file or program)}:{site.span.line + 1}:{site.span.column + 1}"
 
     def quoted(self, site: LayerSite) -> str:
         """The line on which a construction starts."""
-        if self.program_text is not None:
+        if self.program_text is not None and not site.file:
             # Lines as Python counts them: a form feed or a Unicode line separator ends none.
             lines = self.program_text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
             if site.span.line < len(lines):
