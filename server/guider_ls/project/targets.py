@@ -1,4 +1,4 @@
-"""Which program, model and test set belong together: named in the settings, or written by the program itself.
+"""Which program, model and test set belong together: named in the settings, captured, or written by the program.
 
 Nothing is guessed: two models to choose from are an error that lists them.
 """
@@ -6,22 +6,24 @@ Nothing is guessed: two models to choose from are an error that lists them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import attrs
 
-from guider_engine.wire import Inputs
+from guider_engine.wire import CapturedModel, Inputs
 from guider_ls.errors import InputError, UsageError
 from guider_ls.project import artifacts
 from guider_ls.project.artifacts import Candidate, absolute, exists
+from guider_ls.project.captures import Capture
 from guider_ls.project.settings import Settings, TargetSettings
 from guider_ls.source.sites import Artifact, SourceMap
 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MODELS = (".keras", ".h5", ".hdf5")
 _Part = Literal["model", "test_data"]
+_KINDS = {"model": "model", "test_data": "tests"}
 _NAMES: dict[_Part, str] = {"model": "model", "test_data": "test set"}
 
 
@@ -39,6 +41,10 @@ class Target:
     """How the model was found, for people."""
     test_source: str
     """How the test set was found, for people."""
+    capture: Capture | None = None
+    """The run that the model was captured from, where it was."""
+    captured: CapturedModel | None = None
+    """The model, where it was captured."""
 
     @property
     def source(self) -> str:
@@ -97,37 +103,99 @@ def program_of(settings: Settings, root: Path) -> Path | None:
     return absolute(settings.program, root) if settings.program else None
 
 
-def find_target(program: Path | None, root: Path, settings: Settings, source: SourceMap | None) -> Target:
+def find_target(
+    program: Path | None,
+    root: Path,
+    settings: Settings,
+    source: SourceMap | None,
+    capture: Capture | None = None,
+    *,
+    trained: bool = False,
+) -> Target:
     """Find the model and the test set of a program (of the settings' program, where it is ``None``).
 
-    Each is what the settings name (relative to ``root``), else the one file that the program says it writes
-    (relative to its own folder or to ``root``) and that exists.
+    Each is what the settings name (relative to ``root``); else what was captured by running the program as it is
+    now; else the one file that the program says it writes (relative to its own folder or to ``root``) and that
+    exists; else what was captured by running it as it was.
+
+    Args:
+        program: in question.
+        root: folder of the project.
+        settings: of the project.
+        source: the program as it was read.
+        capture: its latest capture.
+        trained: whether it was run for this very purpose: then the model is the captured one, in any case.
 
     Raises:
-        InputError: "target-missing", "target-ambiguous", "model-missing" or "test-data-missing".
+        InputError: "target-missing", "target-ambiguous", "model-missing", "test-data-missing",
+            "captured-model-unknown" or "captured-no-tests".
     """
     root = absolute(root)
     settings = for_program(settings, absolute(program) if program else None, root)
     program = program_of(settings, root)
-    written = source.artifacts if source is not None else ()
-    folders = tuple(dict.fromkeys((program.parent, root) if program else (root,)))
+    written = _Written(source.artifacts if source is not None else (), program, root)
+    if capture is not None and (trained or (capture.holds and not settings.model)):
+        return _of_capture(capture, settings, written)
+    if capture is not None and not settings.model:
+        try:
+            return _of_files(settings, written)
+        except InputError as error:
+            if error.code in ("target-missing", "target-ambiguous"):
+                return _of_capture(capture, settings, written)
+            raise
+    return _of_files(settings, written)
 
+
+def _of_capture(capture: Capture, settings: Settings, written: _Written) -> Target:
+    chosen = capture.model(settings.capture_model)
+    how = capture.source if capture.holds else f"{capture.source}, which was before the program changed"
+    if settings.test_data:
+        tests, test_source = _named_tests(settings, written.root), "settings"
+    elif chosen.tests:
+        tests, test_source = (chosen.tests,), chosen.data
+    elif len(found := artifacts.test_sets(written.artifacts, written.folders)) == 1:
+        tests, test_source = tuple(map(str, found[0].paths)), written.said_by(found[0].artifact)
+    else:
+        raise InputError(
+            "captured-no-tests",
+            f"{chosen.name} was {capture.source}, without tests: {chosen.data or 'it was not evaluated'}.\n"
+            f"Evaluate it on test data (model.evaluate), or name a test set with the option --test-data, with the "
+            f"editor's setting guider.testData, or in {written.root / 'pyproject.toml'}:\n"
+            f"{_lines(written.program, written.root, {'test_data': ['test.npz']})}",
+        )
+    return Target(
+        written.root,
+        written.program,
+        Path(chosen.path),
+        tests,
+        f"{chosen.name}, {how}",
+        test_source,
+        capture,
+        chosen,
+    )
+
+
+def _of_files(settings: Settings, written: _Written) -> Target:
+    root = written.root
+    models = artifacts.models(written.artifacts, written.folders)
+    test_sets = artifacts.test_sets(written.artifacts, written.folders)
+    if not (settings.model or models or settings.test_data or test_sets):
+        raise _missing(written, "model", "test_data")
     if settings.model:
         model, model_source = Path(_file_or_function(settings.model, root, "model")), "settings"
     else:
-        found = artifacts.models(written, folders)
-        one = _only(found, "model", program, root, folders, [a for a in written if a.kind == "model"])
-        model, model_source = one.paths[0], _said_by(one.artifact, program)
-
+        one = _only(models, "model", written)
+        model, model_source = one.paths[0], written.said_by(one.artifact)
     if settings.test_data:
-        test_data = tuple(_file_or_function(item, root, "test_data") for item in settings.test_data)
-        test_source = "settings"
+        test_data, test_source = _named_tests(settings, root), "settings"
     else:
-        found = artifacts.test_sets(written, folders)
-        one = _only(found, "test_data", program, root, folders, [a for a in written if a.kind == "tests"])
-        test_data = tuple(map(str, one.paths))
-        test_source = _said_by(one.artifact, program)
-    return Target(root, program, model, test_data, model_source, test_source)
+        one = _only(test_sets, "test_data", written)
+        test_data, test_source = tuple(map(str, one.paths)), written.said_by(one.artifact)
+    return Target(root, written.program, model, test_data, model_source, test_source)
+
+
+def _named_tests(settings: Settings, root: Path) -> tuple[str, ...]:
+    return tuple(_file_or_function(item, root, "test_data") for item in settings.test_data)
 
 
 def existing_model(item: str, root: Path) -> str:
@@ -226,67 +294,91 @@ def _file_or_function(item: str, root: Path, part: _Part) -> str:
     return str(_existing(item, root, part))
 
 
-def _only(
-    found: Sequence[Candidate],
-    part: _Part,
-    program: Path | None,
-    root: Path,
-    folders: Sequence[Path],
-    written: Sequence[Artifact],
-) -> Candidate:
+def _only(found: Sequence[Candidate], part: _Part, written: _Written) -> Candidate:
     if len(found) == 1:
         return found[0]
-    where = root / "pyproject.toml"
-    if found:
-        listed = "\n".join(
-            f"  {', '.join(_short(path, root) for path in one.paths)} ({_said_by(one.artifact, program)})"
-            for one in found
-        )
-        example = _lines(program, root, part, [_short(path, root) for path in found[0].paths])
-        raise InputError(
-            "target-ambiguous",
-            f"There is more than one {_NAMES[part]} to choose from:\n{listed}\n"
-            f"Name the one that is meant in {where}, for example:\n{example}",
-        )
-    option, setting, file = {
-        "model": ("--model", "guider.model", "model.keras"),
-        "test_data": ("--test-data", "guider.testData", "test.npz"),
-    }[part]
-    why = _why_none(written, folders, program, part)
+    if not found:
+        raise _missing(written, part)
+    root = written.root
+    listed = "\n".join(
+        f"  {', '.join(_short(path, root) for path in one.paths)} ({written.said_by(one.artifact)})"
+        for one in found
+    )
+    example = _lines(written.program, root, {part: [_short(path, root) for path in found[0].paths]})
     raise InputError(
-        "target-missing",
-        f"There is no {_NAMES[part]}: the settings name none, and {why}\n"
-        f"Name it with the option {option}, with the editor's setting {setting}, or in {where}:\n"
-        f"{_lines(program, root, part, [file])}",
+        "target-ambiguous",
+        f"There is more than one {_NAMES[part]} to choose from:\n{listed}\n"
+        f"Name the one that is meant in {root / 'pyproject.toml'}, for example:\n{example}",
     )
 
 
-def _why_none(written: Sequence[Artifact], folders: Sequence[Path], program: Path | None, part: _Part) -> str:
-    if program is None:
-        return "no program was given that may write one."
-    if not written:
-        call = 'model.save("model.keras")' if part == "model" else 'np.savez("test.npz", x=..., y=...)'
-        return f"{program.name} has no call like {call} that says where it writes one."
-    said = ", ".join(f"{a.path} ({_said_by(a, program)})" for a in written)
-    if not any(a.known for a in written):
-        return f"the path of what {program.name} writes is known only when it runs: {said}."
-    places = " or ".join(map(str, folders))
-    return f"what {program.name} writes makes none in {places}: {said}. Has the program been run?"
+def _missing(written: _Written, *parts: _Part) -> InputError:
+    """Nothing names a model, a test set, or both, and no file of the program is one."""
+    one = len(parts) == 1
+    what = f"no {_NAMES[parts[0]]}" if one else "neither a model nor a test set"
+    why = " ".join(dict.fromkeys(written.why_none(part) for part in parts))
+    program = written.program
+    run = (
+        f"Have {program.name} run and watched, which finds both: guider-ls localize --run {program.name}, in the "
+        "editor GUIDER: Train and Localize. Or name"
+        if program is not None
+        else "Name"
+    )
+    options = " and ".join({"model": "--model", "test_data": "--test-data"}[part] for part in parts)
+    names = " and ".join({"model": "guider.model", "test_data": "guider.testData"}[part] for part in parts)
+    files: dict[_Part, list[str]] = {"model": ["model.keras"], "test_data": ["test.npz"]}
+    plural = "" if one else "s"
+    return InputError(
+        "target-missing",
+        f"There is {what}: the settings name none, and {why}\n"
+        f"{run} {'it' if one else 'them'} with the option{plural} {options}, with the editor's setting{plural} "
+        f"{names}, or in {written.root / 'pyproject.toml'}:\n"
+        f"{_lines(program, written.root, {part: files[part] for part in parts})}",
+    )
 
 
-def _said_by(artifact: Artifact, program: Path | None) -> str:
-    return f"{program.name if program else 'program'}, line {artifact.span.line + 1}"
+@attrs.frozen(slots=True)
+class _Written:
+    """What a program says it writes, and where that may be."""
+
+    artifacts: Sequence[Artifact]
+    program: Path | None
+    root: Path
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((self.program.parent, self.root) if self.program else (self.root,)))
+
+    def said_by(self, artifact: Artifact) -> str:
+        return f"{self.program.name if self.program else 'program'}, line {artifact.span.line + 1}"
+
+    def why_none(self, part: _Part) -> str:
+        """Why there is no file for that part; a sentence's end."""
+        if self.program is None:
+            return "no program was given that may write one."
+        name = self.program.name
+        written = [a for a in self.artifacts if a.kind == _KINDS[part]]
+        if not written:
+            call = 'model.save("model.keras")' if part == "model" else 'np.savez("test.npz", x=..., y=...)'
+            return f"{name} has no call like {call} that says where it writes one."
+        said = ", ".join(f"{a.path} ({self.said_by(a)})" for a in written)
+        if not any(a.known for a in written):
+            return f"the path of what {name} writes is known only when it runs: {said}."
+        places = " or ".join(map(str, self.folders))
+        return f"what {name} writes makes none in {places}: {said}. Has the program been run?"
 
 
 def _short(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _lines(program: Path | None, root: Path, part: _Part, items: Sequence[str]) -> str:
+def _lines(program: Path | None, root: Path, items: Mapping[_Part, Sequence[str]]) -> str:
     """Lines for ``pyproject.toml``; in single quotes, where TOML takes a Windows path as it is."""
-    quoted = [f"'{item}'" for item in items]
-    value = quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
-    lines = ["  [tool.guider]", f"  {part} = {value}"]
+    lines = ["  [tool.guider]"]
     if program is not None:
-        lines.insert(1, f"  program = '{_short(program, root)}'")
+        lines.append(f"  program = '{_short(program, root)}'")
+    for part, values in items.items():
+        quoted = [f"'{value}'" for value in values]
+        value = quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
+        lines.append(f"  {part} = {value}")
     return "\n".join(lines)

@@ -154,9 +154,24 @@ def test_nothing_written_says_how_to_name_one(root: Path) -> None:
     touch(root, "train.py")
     error = refused(root, Settings(), source())
     assert error.code == "target-missing"
-    for word in ("--model", "guider.model", "pyproject.toml", "model.save("):
+    for word in ("--model", "guider.testData", "pyproject.toml", "model.save(", "np.savez(", "--run train.py"):
         assert word in error.message
+    assert written_lines(error) == {"program": "train.py", "model": "model.keras", "test_data": "test.npz"}
+
+
+def test_one_that_is_missing_is_told_alone(root: Path) -> None:
+    touch(root, "train.py", "t.npz")
+    error = refused(root, Settings(), source("t.npz"))
+    assert error.message.startswith("There is no model: ")
+    assert "Train and Localize" in error.message
     assert written_lines(error) == {"program": "train.py", "model": "model.keras"}
+
+
+def test_without_a_program_there_is_none_to_run(root: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        find_target(None, root, Settings(), None)
+    assert "--run" not in caught.value.message
+    assert written_lines(caught.value) == {"model": "model.keras", "test_data": "test.npz"}
 
 
 def test_a_program_that_was_not_run_yet(root: Path) -> None:
