@@ -50,6 +50,9 @@ class Worker(Protocol):
     def probe(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.ModelSummary:
         """Answer `wire.Probe`."""
 
+    def capture(self, program: wire.Program, output: str, report: Report, check: Check) -> wire.CaptureRecord:
+        """Answer `wire.Capture`."""
+
 
 def new_session() -> Worker:
     """The session of the product; imported when the first request needs it."""
@@ -233,11 +236,15 @@ def _answer(session: Worker, request: wire.Request, report: Report, check: Check
         return wire.Localized(request.request, session.localize(request.inputs, report, check))
     if isinstance(request, wire.Probe):
         return wire.Inspected(request.request, session.probe(request.inputs, report, check))
+    if isinstance(request, wire.Capture):
+        return wire.Captured(request.request, session.capture(request.program, request.output, report, check))
     summary = session.inspect(request.model, request.root, request.safe_mode, report, check)
     return wire.Inspected(request.request, summary)
 
 
 def _root(request: wire.Request) -> str:
+    if isinstance(request, wire.Capture):
+        return request.program.root
     return request.root if isinstance(request, wire.Inspect) else request.inputs.root
 
 

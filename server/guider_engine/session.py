@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .request import Check, Report, Timer
-from .wire import Inputs, Localization, ModelSummary
+from .wire import CaptureRecord, Inputs, Localization, ModelSummary, Program
 
 if TYPE_CHECKING:
     from .counting import Counted
@@ -37,6 +37,24 @@ class Session:
         """Nothing is imported or loaded before the first request."""
         self._loaded: Loaded | None = None
         self._counted: Counted | None = None
+        self._captured: dict[str, Loaded] = {}
+
+    def capture(self, program: Program, output: str, report: Report, check: Check) -> CaptureRecord:
+        """Run a program and keep what it trains, in the folder ``output`` and in memory.
+
+        Raises:
+            EngineFailure: it failed, or ended, without any model.
+            CancelRequested: through ``check``.
+        """
+        from .capture.capture import capture
+
+        watched = capture(program, output, report, check)
+        self._loaded = self._counted = None
+        self._captured = {
+            entry.path: Loaded(_captured_key(entry.path), model, entry.model)
+            for entry, model in zip(watched.record.models, watched.models, strict=True)
+        }
+        return watched.record
 
     def inspect(self, model: str, root: str, safe_mode: bool, report: Report, check: Check) -> ModelSummary:
         """The layers of a model.
@@ -81,6 +99,11 @@ class Session:
     def _load(
         self, spec: str, root: str, safe_mode: bool, report: Report, check: Check, timer: Timer
     ) -> Loaded:
+        in_memory = self._captured.get(spec)
+        if in_memory is not None:
+            if in_memory.key == _captured_key(spec):
+                return in_memory
+            del self._captured[spec]  # another capture has written the folder since
         key = (spec, safe_mode, signature(spec))
         if self._loaded is not None and self._loaded.key == key and None not in key:
             return self._loaded
@@ -133,6 +156,13 @@ def signature(spec: str) -> Hashable | None:
     except OSError:
         return None
     return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+def _captured_key(spec: str) -> Hashable:
+    """What changes when the folder of a capture is written again; the model's own file need not exist."""
+    from .load.captured import RECORD
+
+    return ("captured", spec, signature(str(Path(spec).with_name(RECORD))), signature(spec))
 
 
 def versions() -> dict[str, str]:

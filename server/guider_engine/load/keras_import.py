@@ -8,8 +8,8 @@ from typing import Any
 from guider_engine.errors import EngineFailure
 
 
-def import_keras() -> Any:
-    """Keras on the TensorFlow backend.
+def import_keras(version: str = "") -> Any:
+    """Keras on the TensorFlow backend; ``tf_keras`` where a ``version`` 2 is wanted and another is installed.
 
     Raises:
         EngineFailure: Keras or TensorFlow is not installed in this interpreter, is broken, or Keras is set to
@@ -37,6 +37,12 @@ def import_keras() -> Any:
         return tf.keras
     except ImportError as error:
         raise _broken("keras", error) from error
+    if version.startswith("2.") and not str(keras.__version__).startswith("2."):
+        try:
+            import tf_keras
+        except ImportError as error:
+            raise _broken("tf_keras", error) from error
+        return tf_keras
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise EngineFailure(

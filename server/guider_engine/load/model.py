@@ -6,15 +6,19 @@ import json
 import os
 import re
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from guider_engine.errors import first_line, unusable
-from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
+from guider_engine.errors import EngineFailure, first_line, unusable
+from guider_engine.wire import CapturedModel, CaptureRecord, LayerPath, ModelLayer, ModelSummary, Origin
 
+from .captured import captured, gone, with_origins
 from .functions import call, is_function
 from .keras_import import import_keras
+
+CallsOf = Callable[[Any], tuple[Origin, ...]]
 
 FORMATS = (".keras", ".h5", ".hdf5")
 
@@ -42,18 +46,36 @@ def load_model(spec: str, root: str, *, safe_mode: bool) -> tuple[Any, ModelSumm
         model = call(spec, root)
         if not hasattr(model, "layers") or not callable(model):
             raise unusable("model-type", f"{spec} returned {type(model).__name__}, not a Keras model.")
-        return model, summarize(model, _loss_of_object(model))
+        return model, summarize(model, loss_of(model))
     path = Path(spec)
+    found = captured(spec)
+    if found is not None:
+        return _load_captured(path, *found, safe_mode=safe_mode)
     _check_file(path)
-    keras = import_keras()
+    model = _read(path, import_keras(), safe_mode)
+    return model, summarize(model, _loss_of_file(path))
+
+
+def _load_captured(
+    path: Path, record: CaptureRecord, model: CapturedModel, *, safe_mode: bool
+) -> tuple[Any, ModelSummary]:
+    if not path.exists():
+        raise gone(model.name, record.program.path)
+    try:
+        loaded = _read(path, import_keras(record.versions.get("keras", "")), safe_mode)
+    except EngineFailure as error:
+        raise gone(model.name, record.program.path, error.failure.message) from error
+    return loaded, with_origins(summarize(loaded, Loss()), model.model)
+
+
+def _read(path: Path, keras: Any, safe_mode: bool) -> Any:
     options: dict[str, Any] = {"compile": False}
     if path.suffix == ".keras":
         options["safe_mode"] = safe_mode
     try:
-        model = keras.models.load_model(str(path), **options)
+        return keras.models.load_model(str(path), **options)
     except Exception as error:
         raise _explain(path, error) from error
-    return model, summarize(model, _loss_of_file(path))
 
 
 def _check_file(path: Path) -> None:
@@ -124,12 +146,16 @@ def _explain(path: Path, error: Exception) -> Exception:
     )
 
 
-def summarize(model: Any, loss: Loss) -> ModelSummary:
-    """The layers of ``model.layers``, with what is inside nested models and composite layers."""
+def summarize(model: Any, loss: Loss, calls_of: CallsOf = lambda _layer: ()) -> ModelSummary:
+    """The layers of ``model.layers``, with what is inside nested models and composite layers.
+
+    ``calls_of`` gives the calls of the project's own code that constructed a layer, innermost first, where it was
+    watched.
+    """
     return ModelSummary(
         name=str(model.name),
         class_name=type(model).__name__,
-        layers=tuple(_describe(layer, (i,)) for i, layer in enumerate(model.layers)),
+        layers=tuple(_describe(layer, (i,), calls_of) for i, layer in enumerate(model.layers)),
         loss=loss.name,
         from_logits=loss.from_logits,
     )
@@ -149,8 +175,9 @@ def _is_builtin(layer: Any) -> bool:
     return package in ("keras", "tf_keras", "tensorflow")
 
 
-def _describe(layer: Any, path: LayerPath) -> ModelLayer:
+def _describe(layer: Any, path: LayerPath, calls_of: CallsOf) -> ModelLayer:
     config = _config(layer)
+    calls = calls_of(layer)
     return ModelLayer(
         path=path,
         name=str(layer.name),
@@ -160,7 +187,9 @@ def _describe(layer: Any, path: LayerPath) -> ModelLayer:
         parameters=_parameters(layer),
         output_shape=_output_shape(layer),
         activation=_activation(layer, config),
-        inner=tuple(_describe(inner, (*path, i)) for i, inner in enumerate(inner_layers(layer))),
+        inner=tuple(_describe(inner, (*path, i), calls_of) for i, inner in enumerate(inner_layers(layer))),
+        origin=calls[0] if calls else None,
+        callers=calls[1:],
     )
 
 
@@ -220,7 +249,8 @@ def _output_shape(layer: Any) -> tuple[int | None, ...] | None:
     return tuple(None if size is None else int(size) for size in shape)
 
 
-def _loss_of_object(model: Any) -> Loss:
+def loss_of(model: Any) -> Loss:
+    """The loss that a model in memory was compiled with, as far as it is one."""
     loss = getattr(model, "loss", None)
     if loss is None or isinstance(loss, str):
         return Loss(loss)

@@ -1,0 +1,216 @@
+"""Run a program under watch and keep what it trained."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from guider_engine.errors import CancelRequested, EngineFailure, unusable
+from guider_engine.request import Check, Report
+from guider_engine.wire import CapturedModel, CaptureRecord, Failure, Notice, Program
+
+from .constructions import Constructions
+from .failures import failure_of
+from .files import ReadFiles
+from .hooks import Hooks
+from .imports import ImportHook, LegacyKeras
+from .limits import Ended, Limits
+from .models import MOST, Models, names
+from .record import empty_folder, write_model, write_record
+from .run import Exited, run
+from .sources import Sources
+from .stack import StackReader
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A capture, and its models in the order of its record."""
+
+    record: CaptureRecord
+    models: tuple[Any, ...]
+
+
+def capture(program: Program, output: str, report: Report, check: Check) -> Watched:
+    """Run the program; write its models, tests and sources to the folder ``output``, and the record last.
+
+    Raises:
+        EngineFailure: the program cannot be read, or it ended without any model; ``program-failed``,
+            ``program-no-model``, ``backend-unsupported``.
+        CancelRequested: through ``check``, at any time.
+    """
+    started, clock = time.time(), time.monotonic()
+    content = _content(program)
+    folder = empty_folder(output)
+    sources = Sources(program, content)
+    stacks = StackReader(sources)
+    constructions = Constructions(stacks)
+    models = Models()
+    limits = Limits(program.seconds, check)
+    hooks = Hooks(stacks, constructions, models, limits, report, program.epochs, sources.read_modules)
+    files = ReadFiles(program)
+    report("program", f"running {Path(program.path).name}", None)
+    error = _run(program, content, limits, hooks, files)
+    check()
+    if limits.reason == "cancelled":
+        raise CancelRequested
+    if limits.reason == "backend":
+        raise _backend()
+    sources.read_modules()
+    failure = _failure(error, limits, program, sources)
+    seen = models.ordered()
+    if not seen:
+        raise _nothing(failure, limits, program, hooks)
+    variables = vars(sys.modules["__main__"])
+    named = names(seen, variables)
+    captured = tuple(
+        write_model(one, name, number, folder, constructions.calls, variables, report, check)
+        for number, (one, name) in enumerate(zip(seen, named, strict=True))
+    )
+    record = CaptureRecord(
+        program=program,
+        ending="stopped" if limits.reason == "time" else "failed" if failure is not None else "finished",
+        failure=failure,
+        models=captured,
+        strays=constructions.strays(layer for one in seen for layer in _with_inner(one.model)),
+        sources=sources.states(),
+        data=files.states(),
+        notices=tuple(_notices(captured, models, hooks)),
+        started=started,
+        seconds=time.monotonic() - clock,
+        versions=_versions(hooks.keras),
+    )
+    write_record(record, sources.contents(), folder)
+    return Watched(record, tuple(one.model for one in seen))
+
+
+def _content(program: Program) -> bytes:
+    try:
+        return Path(program.path).read_bytes()
+    except FileNotFoundError as error:
+        raise unusable("program-missing", f"There is no program {program.path}.") from error
+    except OSError as error:
+        raise unusable("program-unreadable", f"{program.path} cannot be read: {error.strerror}.") from error
+
+
+def _run(
+    program: Program, content: bytes, limits: Limits, hooks: Hooks, files: ReadFiles
+) -> BaseException | None:
+    after: dict[str, Callable[[ModuleType], None]] = {
+        "keras": hooks.install,
+        "tf_keras": hooks.install,
+        "matplotlib": _calm_matplotlib,
+        "matplotlib.pyplot": _calm_pyplot,
+    }
+    watch = ImportHook(after)
+    try:
+        with watch, files:
+            if not program.legacy_keras:
+                return run(program, content, limits)
+            import os
+
+            os.environ["TF_USE_LEGACY_KERAS"] = "1"
+            with LegacyKeras():
+                return run(program, content, limits)
+    finally:
+        hooks.uninstall()
+
+
+def _calm_matplotlib(matplotlib: ModuleType) -> None:
+    """No window is opened, whatever backend the program asks for."""
+    matplotlib.use = lambda *_args, **_options: None  # type: ignore[attr-defined]
+
+
+def _calm_pyplot(pyplot: ModuleType) -> None:
+    pyplot.show = pyplot.pause = pyplot.switch_backend = lambda *_args, **_options: None  # type: ignore[attr-defined]
+
+
+def _failure(
+    error: BaseException | None, limits: Limits, program: Program, sources: Sources
+) -> Failure | None:
+    if error is None or (isinstance(error, Exited) and error.status == 0):
+        return None
+    if isinstance(error, Ended) and limits.reason is not None:
+        return None
+    return failure_of(error, program, sources)
+
+
+def _nothing(failure: Failure | None, limits: Limits, program: Program, hooks: Hooks) -> EngineFailure:
+    if failure is not None:
+        return EngineFailure(failure.kind, "program-failed", failure.message, detail=failure.detail)
+    name = Path(program.path).name
+    how = "was stopped when its time was up" if limits.reason == "time" else "ran to its end"
+    keras = "imported no Keras" if hooks.keras is None else f"used no model of {hooks.keras.__name__}"
+    return unusable(
+        "program-no-model",
+        f"{name} {how} and {keras}. Watched were fit, evaluate, predict, train_on_batch, save and calls of models. Name "
+        "the program that trains, with the arguments that it needs.",
+    )
+
+
+def _backend() -> EngineFailure:
+    return EngineFailure(
+        "environment",
+        "backend-unsupported",
+        "Keras runs on another backend than TensorFlow here; localization needs the TensorFlow backend so far. "
+        "Set KERAS_BACKEND=tensorflow for the project.",
+    )
+
+
+def _with_inner(model: Any) -> list[Any]:
+    """The model, every layer below it, and what its wrappers wrap."""
+    found: list[Any] = []
+    pending = [model]
+    seen: set[int] = set()
+    while pending:
+        layer = pending.pop()
+        if id(layer) in seen:
+            continue
+        seen.add(id(layer))
+        found.append(layer)
+        inside = getattr(layer, "_flatten_layers", None)
+        if inside is not None:
+            pending += inside(include_self=False, recursive=False)
+        pending += [
+            wrapped for name in ("layer", "cell") if (wrapped := getattr(layer, name, None)) is not None
+        ]
+    return found
+
+
+def _notices(captured: tuple[CapturedModel, ...], models: Models, hooks: Hooks) -> list[Notice]:
+    notices = []
+    if len(captured) > 1:
+        others = ", ".join(model.name for model in captured[1:])
+        notices.append(
+            Notice(
+                "several-models",
+                f"The program has {len(captured)} models; {captured[0].name} is taken. Others: {others}.",
+            )
+        )
+    if models.dropped:
+        notices.append(
+            Notice(
+                "models-dropped",
+                f"The program has more than {MOST} models; {models.dropped} used less were not kept.",
+            )
+        )
+    if hooks.failures:
+        notices.append(Notice("watch-failed", f"Something was not seen: {'; '.join(hooks.failures[:3])}."))
+    return notices
+
+
+def _versions(keras: ModuleType | None) -> dict[str, str]:
+    """Of what the program ran on; ``keras`` is the one that it used, by whatever name."""
+    found = {"python": platform.python_version()}
+    for name in ("numpy", "tensorflow"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version:
+            found[name] = str(version)
+    if keras is not None:
+        found["keras"] = str(getattr(keras, "__version__", ""))
+    return found
