@@ -10,14 +10,14 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 from guider_ls.errors import InputError
 from guider_ls.source.lines import Lines
 from guider_ls.source.magics import as_python
-from guider_ls.source.sites import Cell
+from guider_ls.source.sites import Cell, SourceMap, Span
 
 SUFFIX = ".ipynb"
 
@@ -45,7 +45,7 @@ class Combined:
 def combine(codes: Sequence[Code]) -> Combined:
     """Put code cells together. Of a cell that is not Python only the lines are kept, empty: the rest can be read."""
     read = [_python(code.text) for code in codes]
-    starts = first_lines(code.text for code in codes)
+    starts = first_lines(Lines(code.text) for code in codes)
     return Combined(
         "\n".join(text for text, _ in read),
         tuple(Cell(code.number, start) for code, start in zip(codes, starts, strict=True)),
@@ -53,15 +53,25 @@ def combine(codes: Sequence[Code]) -> Combined:
     )
 
 
-def first_lines(texts: Iterable[str]) -> list[int]:
+def first_lines(texts: Iterable[Lines]) -> list[int]:
     """The line of the program on which each cell begins."""
-    return list(accumulate((len(Lines(text)) for text in texts), initial=0))[:-1]
+    return list(accumulate(map(len, texts), initial=0))[:-1]
 
 
-def place(cells: Sequence[Cell], line: int) -> tuple[int, int]:
-    """The number of the cell that holds a line of the program, and the line in the cell, from 0."""
-    cell = cells[bisect_right(cells, line, key=lambda cell: cell.line) - 1]
-    return cell.number, line - cell.line
+def in_cells(source: SourceMap, cells: Sequence[Cell]) -> SourceMap:
+    """What was read of a notebook's program, each place with its cell."""
+    if not cells:
+        return source
+    starts = [cell.line for cell in cells]
+
+    def cell(span: Span) -> Cell:
+        return cells[bisect_right(starts, span.line) - 1]
+
+    return replace(
+        source,
+        sites=tuple(site if site.file else replace(site, cell=cell(site.span)) for site in source.sites),
+        artifacts=tuple(replace(artifact, cell=cell(artifact.span)) for artifact in source.artifacts),
+    )
 
 
 def code_cells(data: bytes) -> tuple[Code, ...]:

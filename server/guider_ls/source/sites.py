@@ -27,6 +27,16 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell of a notebook."""
+
+    number: int
+    """Among all cells of the notebook, counted from 1, as editors show it."""
+    line: int
+    """Its first line in the program that the cells are together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """An argument whose value the text does not say; ``code`` is its source."""
 
@@ -73,6 +83,8 @@ class LayerSite:
     """Whether ``arguments`` holds all the arguments (no ``*args`` or ``**kwargs`` may add others)."""
     file: str = ""
     """Absolute path of the module of the project that it stands in; ``""``: the program that was read."""
+    cell: Cell | None = None
+    """That it stands in, where the program is a notebook."""
 
     @property
     def location(self) -> Location:
@@ -90,6 +102,8 @@ class Artifact:
     """As written in the program, relative to its working directory."""
     known: bool = True
     """Whether the text says the path; else ``path`` is the code that does when it runs."""
+    cell: Cell | None = None
+    """That it stands in, where the program is a notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +139,6 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A code cell of a notebook."""
-
-    number: int
-    """Among all cells of the notebook, counted from 1, as editors show it."""
-    line: int
-    """Its first line in the program that the cells are together."""
-
-
-@dataclass(frozen=True, slots=True)
 class SourceMap:
     """All that one program's text says: layer sites in source order, and the files it writes."""
 
@@ -146,5 +150,3 @@ class SourceMap:
     """Absolute paths of the project's modules that were followed."""
     training: tuple[Span, ...] = ()
     """Calls that train a model (``model.fit(…)``), in source order; those of the program itself."""
-    cells: tuple[Cell, ...] = ()
-    """The cells of the program, where it is a notebook."""

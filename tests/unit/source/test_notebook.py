@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from guider_ls.errors import InputError
 from guider_ls.source.lines import Lines
-from guider_ls.source.notebook import Code, code_cells, combine, first_lines, place
+from guider_ls.source.notebook import Code, code_cells, combine, first_lines, in_cells
 from guider_ls.source.read import read_program
-from guider_ls.source.sites import Span
+from guider_ls.source.sites import Artifact, LayerSite, SourceMap
 
 CELLS = (
     "%matplotlib inline\nimport keras\nfrom keras import layers",
@@ -29,22 +29,25 @@ def codes(*texts: str) -> list[Code]:
     return [Code(2 * index, text) for index, text in enumerate(texts, start=1)]
 
 
-def cut(texts: tuple[str, ...], program_span: Span, cells: list[Code]) -> str:
-    """What stands in the cell at a span of the program."""
-    combined = combine(cells)
-    number, line = place(combined.cells, program_span.line)
-    end_number, end_line = place(combined.cells, program_span.end_line)
-    assert number == end_number
-    lines = Lines(texts[number // 2 - 1])
+def cut(texts: tuple[str, ...], place: LayerSite | Artifact) -> str:
+    """What stands in its cell where a site or an artifact is said to be."""
+    assert place.cell is not None
+    lines = Lines(texts[place.cell.number // 2 - 1])
+    span, first = place.span, place.cell.line
     return lines.text[
-        lines.offset(line, program_span.column) : lines.offset(end_line, program_span.end_column)
+        lines.offset(span.line - first, span.column) : lines.offset(span.end_line - first, span.end_column)
     ]
+
+
+def read(cells: list[Code]) -> SourceMap:
+    combined = combine(cells)
+    return in_cells(read_program(combined.text), combined.cells)
 
 
 def test_layers_are_read_over_all_cells_and_stand_in_their_own() -> None:
     cells = codes(*CELLS)
-    source = read_program(combine(cells).text)
-    assert [cut(CELLS, site.span, cells) for site in source.sites] == [
+    source = read(cells)
+    assert [cut(CELLS, site) for site in source.sites] == [
         "layers.Dense(4, name='α😀')",
         "layers.Dense(units)",
         "layers.Dropout(0.1)",
@@ -53,9 +56,7 @@ def test_layers_are_read_over_all_cells_and_stand_in_their_own() -> None:
     assert [site.repeats for site in source.sites] == [False, True, False]
     (outline,) = source.outlines
     assert [step.site for step in outline.steps] == [0, 1, 1, 2]
-    assert [(a.path, cut(CELLS, a.span, cells)) for a in source.artifacts] == [
-        ("net.keras", "model.save('net.keras')")
-    ]
+    assert [(a.path, cut(CELLS, a)) for a in source.artifacts] == [("net.keras", "model.save('net.keras')")]
 
 
 def test_a_cell_that_is_not_python_is_left_out_and_named() -> None:
@@ -91,8 +92,9 @@ def test_no_cell_changes_what_another_one_says(broken: str) -> None:
     for cells in (codes(broken, after), codes("a = 1", broken, after)):
         combined = combine(cells)
         assert combined.left_out == (cells[-2],)
-        (site,) = read_program(combined.text).sites
-        assert place(combined.cells, site.span.line) == (2 * len(cells), 1)
+        (site,) = read(cells).sites
+        assert site.cell is not None
+        assert (site.cell.number, site.span.line - site.cell.line) == (2 * len(cells), 1)
         assert (site.span.column, site.span.end_column) == (4, 19)
 
 
@@ -106,8 +108,8 @@ def test_every_line_break_is_one(newline: str) -> None:
     texts = (f"import keras{newline}", f"a = 1{newline}{newline}x = keras.layers.Dense(2){newline}")
     combined = combine(codes(*texts))
     assert [cell.line for cell in combined.cells] == [0, 2]
-    (site,) = read_program(combined.text).sites
-    assert cut(texts, site.span, codes(*texts)) == "keras.layers.Dense(2)"
+    (site,) = read(codes(*texts)).sites
+    assert cut(texts, site) == "keras.layers.Dense(2)"
 
 
 def test_no_cells_are_an_empty_program() -> None:
@@ -143,12 +145,12 @@ def test_every_span_of_the_program_is_that_of_its_cell(texts: list[str]) -> None
     combined = combine(cells)
     assert len(Lines(combined.text)) == sum(len(Lines(text)) for text in given_texts)
     program = Lines(combined.text)
-    for site in read_program(combined.text).sites:
+    for site in read(cells).sites:
         span = site.span
         here = program.text[
             program.offset(span.line, span.column) : program.offset(span.end_line, span.end_column)
         ]
-        found = cut(given_texts, span, cells)
+        found = cut(tuple(given_texts), site)
         assert found.replace("\r\n", "\n").replace("\r", "\n") == here
         assert found.startswith("layers.")
         assert found.endswith(")")
