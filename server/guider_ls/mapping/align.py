@@ -13,31 +13,45 @@ The shape of the algorithm:
    the constructions that its own site makes, or with those of its class.
 4. Pairs that contradict each other are given up: a line that says ``relu`` for all its layers while they differ,
    a line of a loop that would have run more often than the rest of the loop.
-5. Arguments that differ in a pair are its differences: the model is older than that line. What is left over on
+5. Where the program was watched while it ran, the origins of the layers decide (`guider_ls.mapping.captured`), and
+   only what they leave open is aligned.
+6. Arguments that differ in a pair are its differences: the model is older than that line. What is left over on
    either side is explained.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from guider_engine.wire import LayerPath, ModelLayer, ModelSummary
 from guider_ls.mapping import reasons
+from guider_ls.mapping.captured import Origins, Run, Settled, doubt
 from guider_ls.mapping.comparison import Comparisons, compare, contradicted, fits, has_automatic_name
 from guider_ls.mapping.level import LevelResult, align_level
 from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
 from guider_ls.source.catalog import is_application
-from guider_ls.source.sites import LayerSite, Outline, SourceMap
+from guider_ls.source.sites import LayerSite, Location, Outline, SourceMap
 
 
-def align(source: SourceMap, model: ModelSummary) -> Mapping:
-    """Pair the layer sites of a program with the layers of a model; explain whatever cannot be paired."""
-    alignment = _Alignment(source, model)
-    outlines = _outlines_for(source.outlines, model.class_name)
-    alignment.level(model.layers, outlines, model.class_name == "Sequential")
-    alignment.drop_contradictions()
-    alignment.drop_rivalled()
+def align(source: SourceMap, model: ModelSummary, run: Run | None = None) -> Mapping:
+    """Pair the layer sites of a program with the layers of a model; explain whatever cannot be paired.
+
+    Args:
+        source: the program as it is now.
+        model: its layers.
+        run: the run of the program that the model comes from, where it was watched.
+    """
+    if run is None or not any(layer.origin for layer in model.all_layers()):
+        alignment = _Alignment(source, model)
+        alignment.run()
+        return alignment.mapping()
+    origins = Origins(source, run)
+    settled = origins.settle(model)
+    alignment = _Alignment(replace(source, sites=tuple(settled.sites)), model, origins)
+    if any(layer.path not in settled.found | settled.failed for layer in model.all_layers()):
+        alignment.run()
+    alignment.accept(settled)
     return alignment.mapping()
 
 
@@ -56,12 +70,39 @@ def _outlines_for(outlines: Sequence[Outline], class_name: str) -> list[Outline]
 class _Alignment:
     source: SourceMap
     model: ModelSummary
+    origins: Origins | None = None
     found: dict[LayerPath, tuple[ModelLayer, int, str]] = field(default_factory=dict)
     """For each paired layer its site and the reason."""
     failed: dict[LayerPath, UnmatchedLayer] = field(default_factory=dict)
+    callers: dict[LayerPath, tuple[Location, ...]] = field(default_factory=dict)
+    """Calls around the construction of a layer, as far as they are known."""
     compare: Comparisons = field(default_factory=Comparisons)
     chosen: list[Outline] = field(default_factory=list)
     """Constructions that the model, or a part of it, came from."""
+
+    def run(self) -> None:
+        """Align the whole model."""
+        outlines = _outlines_for(self.source.outlines, self.model.class_name)
+        self.level(self.model.layers, outlines, self.model.class_name == "Sequential")
+        self.drop_contradictions()
+        self.drop_rivalled()
+
+    def accept(self, settled: Settled) -> None:
+        """Take over what the origins of the layers say."""
+        self.callers |= settled.callers
+        for layer in self.model.all_layers():
+            path = layer.path
+            if path in settled.found:
+                self.found[path] = settled.found[path]
+                self.failed.pop(path, None)
+            elif path in settled.failed:
+                self.failed[path] = settled.failed[path]
+                self.found.pop(path, None)
+            elif path in settled.doubtful:
+                candidates = settled.doubtful[path]
+                if path not in self.found or self.found[path][1] not in candidates:
+                    self.failed[path] = doubt(layer, [self.source.sites[index] for index in candidates])
+                    self.found.pop(path, None)
 
     def level(self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool) -> None:
         """Align the layers of one level, then those inside them."""
@@ -216,20 +257,32 @@ class _Alignment:
 
     def mapping(self) -> Mapping:
         """All pairs and leftovers, in model order and in source order."""
-        sites = self.source.sites
-        matches = [
-            Match(sites[site], path, reason, _differences(sites[site], layer))
-            for path, (layer, site, reason) in sorted(self.found.items())
-        ]
+        matches = [self._match(*pair) for _, pair in sorted(self.found.items())]
         used = {site for _, site, _ in self.found.values()}
         doubtful = [layer for _, layer in sorted(self.failed.items())]
         explain = reasons.SiteReasons(
             self.source, self.model, self.source.outlines, tuple(self.chosen), tuple(doubtful), self.compare
         )
         unmatched = [
-            UnmatchedSite(site, explain(index)) for index, site in enumerate(sites) if index not in used
+            UnmatchedSite(site, *self._leftover(index, explain))
+            for index, site in enumerate(self.source.sites)
+            if index not in used
         ]
         return Mapping(tuple(matches), tuple(unmatched), tuple(doubtful))
+
+    def _match(self, layer: ModelLayer, index: int, reason: str) -> Match:
+        site = self.source.sites[index]
+        # A program that is as it ran differs nowhere, whatever its text seems to say.
+        compared = fits(site, layer) and (self.origins is None or self.origins.changed)
+        differences = _differences(site, layer) if compared else ()
+        return Match(site, layer.path, reason, differences, self.callers.get(layer.path, ()))
+
+    def _leftover(self, index: int, explain: reasons.SiteReasons) -> tuple[str, bool]:
+        """Why a site has no layer, and whether nothing uses what it constructs."""
+        if (doubt := explain.doubt(index)) is not None:
+            return doubt, False
+        seen = self.origins.unmatched(index) if self.origins is not None else None
+        return seen or (explain(index), False)
 
 
 def _refines(one: tuple[Outline, LevelResult], other: tuple[Outline, LevelResult], layers: int) -> bool:

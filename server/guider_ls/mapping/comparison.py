@@ -12,7 +12,7 @@ from guider_engine.wire import LayerPath, ModelLayer
 from guider_ls.mapping.mapping import Difference
 from guider_ls.source.catalog import auto_name, is_application
 from guider_ls.source.parts import make, named
-from guider_ls.source.sites import LayerSite, Part, Span, Unknown
+from guider_ls.source.sites import LayerSite, Location, Part, Unknown
 
 _NESTED = frozenset({"Functional", "Model"})
 
@@ -131,7 +131,7 @@ class Comparisons:
     def __init__(self) -> None:
         """Nothing is compared yet."""
         self._kinds: dict[LayerPath, str] = {}
-        self._known: dict[tuple[str, Span, str], Comparison] = {}
+        self._known: dict[tuple[Location, str], Comparison] = {}
 
     def __call__(self, site: LayerSite, layer: ModelLayer) -> Comparison:
         """Hold the literal arguments of a site against a layer's config."""
@@ -139,7 +139,7 @@ class Comparisons:
         if kind is None:
             config = {key: value for key, value in layer.config.items() if key != "name"}
             kind = self._kinds[layer.path] = repr(config)
-        key = site.file, site.span, kind
+        key = site.location, kind
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = compare(site, layer)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from guider_engine.wire import LayerPath
-from guider_ls.source.sites import LayerSite
+from guider_ls.source.sites import LayerSite, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Match:
     """For people: ``name "fc1"``, ``only Dense with units=64``, ``third Dense in order`` …"""
     differences: tuple[Difference, ...] = ()
     """Not empty: the model is older than this line."""
+    callers: tuple[Location, ...] = ()
+    """Calls of the project's own code around the construction, innermost first, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class UnmatchedSite:
 
     site: LayerSite
     reason: str
+    unused: bool = False
+    """Whether it is known to construct layers that nothing trains or uses: a fault of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class UnmatchedLayer:
     """The sites it may have come from, when it is ambiguous."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mapping:
     """Sites and layers, paired or explained. A site may have several layers; a layer has at most one site."""
 
@@ -57,8 +62,27 @@ class Mapping:
 
     def of_site(self, site: LayerSite) -> tuple[Match, ...]:
         """The matches of one site, in model order."""
-        return tuple(m for m in self.matches if m.site == site)
+        return self._by_location.get(site.location, ())
 
     def of_layer(self, layer: LayerPath) -> Match | None:
         """The match of one layer."""
-        return next((m for m in self.matches if m.layer == layer), None)
+        return self._by_layer.get(layer)
+
+    def unmatched(self, site: LayerSite) -> UnmatchedSite | None:
+        """Why no layer came from a site."""
+        return self._left.get(site.location)
+
+    @cached_property
+    def _by_location(self) -> dict[Location, tuple[Match, ...]]:
+        found: dict[Location, list[Match]] = {}
+        for match in self.matches:
+            found.setdefault(match.site.location, []).append(match)
+        return {location: tuple(matches) for location, matches in found.items()}
+
+    @cached_property
+    def _by_layer(self) -> dict[LayerPath, Match]:
+        return {match.layer: match for match in self.matches}
+
+    @cached_property
+    def _left(self) -> dict[Location, UnmatchedSite]:
+        return {unmatched.site.location: unmatched for unmatched in self.unmatched_sites}

@@ -96,8 +96,8 @@ class SiteReasons:
         self._wrappers = _wrappers(source.sites)
         self._candidates = [layer.candidates for layer in doubtful if layer.candidates]
 
-    def __call__(self, index: int) -> str:
-        """Why the site of that index has no layer."""
+    def doubt(self, index: int) -> str | None:
+        """Why the site of that index may well be part of the model although no layer is known to come from it."""
         site = self._sites[index]
         wrapper = self._wrappers.get(index) if index not in self._homes else None
         if wrapper is not None:
@@ -108,6 +108,13 @@ class SiteReasons:
                 if others:
                     return f"may be a layer of the model, but so may {lines(others)}"
                 return "may be one of several layers of the model"
+        return None
+
+    def __call__(self, index: int) -> str:
+        """Why the site of that index has no layer."""
+        if (doubt := self.doubt(index)) is not None:
+            return doubt
+        site = self._sites[index]
         if index not in self._chosen:
             return self._elsewhere(index)
         if site.class_name == "InputLayer":
