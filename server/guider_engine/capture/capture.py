@@ -148,8 +148,8 @@ def _nothing(failure: Failure | None, limits: Limits, program: Program, hooks: H
     keras = "imported no Keras" if hooks.keras is None else f"used no model of {hooks.keras.__name__}"
     return unusable(
         "program-no-model",
-        f"{name} {how} and {keras}. Watched were fit, evaluate, predict, train_on_batch, save and calls of models. Name "
-        "the program that trains, with the arguments that it needs.",
+        f"{name} {how} and {keras}. Watched were fit, evaluate, predict, train_on_batch, save and calls of models. "
+        "Name the program that trains, with the arguments that it needs.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -23,10 +23,24 @@ class Construction:
     name: str = ""
     source: Construction | None = None
     """What it is a copy of."""
-    calls: tuple[Origin, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.calls = self.stack.calls
+    @property
+    def calls(self) -> tuple[Origin, ...]:
+        """The calls that constructed it; of a copy, those that constructed what it is a copy of."""
+        source = self.source
+        if source is None or self._differs_from(source):
+            return self.stack.calls
+        return source.calls
+
+    def _differs_from(self, source: Construction) -> bool:
+        """Whether it only happens to have the name: two layers of different programs, saved and loaded."""
+        own, other = self.layer(), source.layer()
+        if own is None or other is None:
+            return False
+        try:
+            return bool(own.get_config() != other.get_config())
+        except Exception:  # a layer of the program without a configuration
+            return False
 
 
 class Constructions:
@@ -54,8 +68,6 @@ class Constructions:
         construction.name = str(layer.name)
         if construction.stack.copied:
             construction.source = self._original(construction)
-            if construction.source is not None:
-                construction.calls = construction.source.calls
         self._by_name[construction.class_name, construction.name] = construction
 
     def calls(self, layer: Any) -> tuple[Origin, ...]:
@@ -91,7 +103,8 @@ class Constructions:
             return found
         for other in reversed(self._all):  # one that was given another name since
             layer = other.layer()
-            if other is not copy and other.class_name == copy.class_name and layer is not None:
-                if getattr(layer, "name", None) == copy.name:
-                    return other
+            if other is copy or other.class_name != copy.class_name or layer is None:
+                continue
+            if getattr(layer, "name", None) == copy.name:
+                return other
         return None

@@ -203,14 +203,13 @@ def _single(value: Any, what: str) -> Any:
         if len(value) != 1:
             raise NoTests(f"they have {len(value)} {what}s ({', '.join(map(str, value))})")
         return next(iter(value.values()))
-    if isinstance(value, (list, tuple)) and value and all(hasattr(part, "shape") for part in value):
-        if getattr(value[0], "shape", ()) != ():
-            if len(value) != 1:
-                raise NoTests(f"they have {len(value)} {what}s")
-            return value[0]
-    if isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple)):
+        return value
+    if not value or not all(getattr(part, "shape", ()) for part in value):
         return _rows(value, None)
-    return value
+    if len(value) != 1:
+        raise NoTests(f"they have {len(value)} {what}s")
+    return value[0]
 
 
 def _rows(value: Any, rows: Any) -> NDArray[Any]:
@@ -233,9 +232,7 @@ def _rows(value: Any, rows: Any) -> NDArray[Any]:
     try:
         if isinstance(value, np.ndarray):
             return value if rows is None else value[rows]
-        if rows is not None and hasattr(value, "graph") or hasattr(value, "numpy"):
-            value = value.numpy()
-        array = np.asarray(value)
+        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
     except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
         raise NoTests("they are ragged; tests must be arrays of numbers") from error
     return array if rows is None else array[rows]

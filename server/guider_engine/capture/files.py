@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from guider_engine.wire import FileState, Program
@@ -46,7 +47,7 @@ class ReadFiles:
         except (OSError, ValueError, TypeError):  # a hook that raises would make the program's open fail
             return
 
-    def _note(self, file: Any, mode: Any, flags: Any) -> None:
+    def _note(self, file: Any, _mode: Any, flags: Any) -> None:
         if isinstance(file, int) or file is None:
             return
         path = os.path.realpath(os.fsdecode(file))
@@ -58,7 +59,7 @@ class ReadFiles:
             path not in self._read
             and path not in self._written
             and len(self._read) < MOST
-            and os.path.isfile(path)
+            and Path(path).is_file()
         ):
-            status = os.stat(path)
+            status = Path(path).stat()
             self._read[path] = FileState(path, f"{status.st_size} {status.st_mtime_ns}")

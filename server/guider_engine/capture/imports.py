@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from collections.abc import Callable, Mapping
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 AfterImport = Callable[[ModuleType], None]
 
 
-class ImportHook(MetaPathFinder):
+class ImportHook:
     """Calls a function with a module when it has been executed; for modules imported already, at once."""
 
     def __init__(self, after: Mapping[str, AfterImport]) -> None:
@@ -38,9 +38,7 @@ class ImportHook(MetaPathFinder):
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         """What the other finders find, with a loader that calls back."""
         if name not in self._after or name in self._searching:
             return None
@@ -73,7 +71,7 @@ class _CallingBack(Loader):
         return getattr(self._loader, name)
 
 
-class LegacyKeras(MetaPathFinder):
+class LegacyKeras:
     """``import keras`` gives ``tf_keras``."""
 
     def __enter__(self) -> LegacyKeras:
@@ -86,9 +84,7 @@ class LegacyKeras(MetaPathFinder):
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         """A spec whose module is that of ``tf_keras``."""
         package, dot, rest = name.partition(".")
         if package != "keras" or name in sys.modules:
@@ -103,7 +99,7 @@ class _Alias(Loader):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:  # noqa: ARG002
         return None
 
     def exec_module(self, module: ModuleType) -> None:

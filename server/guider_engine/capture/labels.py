@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from guider_engine.load.names import inputs_and_labels
-
 from guider_engine.wire import DataKind
 
 from .data import Fed, is_same_array

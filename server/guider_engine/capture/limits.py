@@ -6,7 +6,6 @@ import ctypes
 import signal
 import threading
 import time
-from types import FrameType, TracebackType
 from typing import Any, Literal
 
 from guider_engine.errors import CancelRequested
@@ -45,9 +44,7 @@ class Limits:
         self._watcher.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """The program is over: nothing is raised any more."""
         with self._lock:
             self._done.set()
@@ -87,5 +84,5 @@ class Limits:
             else:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Ended))
 
-    def _raise(self, number: int, frame: FrameType | None) -> None:
+    def _raise(self, *_: object) -> None:
         self.check()

@@ -45,7 +45,7 @@ class Seen:
     def feed(self, fed: Fed) -> None:
         """It was fed these data."""
         kept = self.feeds.setdefault(fed.kind, [])
-        kept[:] = [other for other in kept if not is_same(other, fed)][-3:] + [fed]
+        kept[:] = [*[other for other in kept if not is_same(other, fed)][-3:], fed]
 
     def candidates(self) -> Iterator[Fed]:
         """Data it may be tested on, the best first."""

@@ -27,17 +27,17 @@ def new_callback(
             self.epoch = first
             self.said = ""
 
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
             self.epoch = epoch
             self.say(0)
 
-        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
             limits.check()
             if batch > 0:  # one is done
                 seen.trained = seen.trained or models.moment()
             self.say(batch)
 
-        def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
             limits.check()
 
         def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:

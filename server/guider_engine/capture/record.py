@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import io
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -80,7 +79,7 @@ def write_record(record: CaptureRecord, contents: tuple[bytes, ...], folder: Pat
         (folder / "sources" / f"{index}.py").write_bytes(content)
     written = folder / (RECORD + ".new")
     written.write_text(json.dumps(dataclasses.asdict(record), allow_nan=False), encoding="utf-8")
-    os.replace(written, folder / RECORD)
+    written.replace(folder / RECORD)
 
 
 def _save(model: Any, path: Path, notices: list[Notice]) -> bool:

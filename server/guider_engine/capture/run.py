@@ -42,6 +42,7 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
     Returns:
         What ended it; ``None``: it ran to its end.
     """
+    before = set(threading.enumerate())
     with _surroundings(program, limits) as module:
         try:
             with limits:
@@ -49,9 +50,9 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
                     code = compile(content, program.path, "exec", dont_inherit=True)
                     exec(code, module.__dict__)
                 except SystemExit as error:
-                    _join_threads()
+                    _join(before)
                     return error if error.code not in (None, 0) else None
-                _join_threads()
+                _join(before)
         except BaseException as error:
             return error
     return None
@@ -59,44 +60,37 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
 
 @contextlib.contextmanager
 def _surroundings(program: Program, limits: Limits) -> Iterator[ModuleType]:
+    """What Python gives a program; afterwards all is as before, but for its module and what it imported."""
     module = _main_module(program)
+    folder = _folder_of_script(program.path)
     kept: dict[Any, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
-    before = (
-        sys.argv,
-        sys.path[:],
-        os.getcwd(),
-        sys.stdin,
-        sys.stdout,
-        sys.stderr,
-        warnings.filters[:],
-        os._exit,
-    )
-    shadowed: dict[str, ModuleType] = {}
-    try:
-        os.chdir(program.folder)
-        sys.argv = [program.path, *program.arguments]
-        folder = os.path.dirname(
-            os.path.realpath(program.path) if os.path.islink(program.path) else program.path
-        )
-        sys.path.insert(0, folder)
-        sys.modules["__main__"] = module
-        os.environ["MPLBACKEND"] = "Agg"
-        shadowed = _shadowed(folder)
-        os._exit = _exit_of(limits)
-        yield module
-    finally:
-        sys.modules.update(shadowed)
-        sys.argv, sys.path[:], folder, sys.stdin, sys.stdout, sys.stderr, warnings.filters[:], os._exit = (
-            before
-        )
-        with contextlib.suppress(OSError):
-            os.chdir(folder)
-        _reopen()
-        for number, handler in kept.items():
-            if handler is not None:
-                signal.signal(number, handler)
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+    argv, path, cwd, real_exit = sys.argv, sys.path[:], Path.cwd(), os._exit
+    streams = sys.stdin, sys.stdout, sys.stderr
+    hidden: dict[str, ModuleType] = {}
+    with warnings.catch_warnings():
+        try:
+            os.chdir(program.folder)
+            sys.argv = [program.path, *program.arguments]
+            sys.path.insert(0, str(folder))
+            sys.modules["__main__"] = module
+            os.environ["MPLBACKEND"] = "Agg"
+            hidden = _hidden_by(folder)
+            os._exit = _exit_of(limits)
+            yield module
+        finally:
+            sys.modules.update(hidden)
+            sys.argv, sys.path[:], os._exit = argv, path, real_exit
+            sys.stdin, sys.stdout, sys.stderr = streams
+            os.chdir(cwd)
+            _reopen()
+            for number, handler in kept.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+            if hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _folder_of_script(path: str) -> Path:
+    return Path(os.path.realpath(path) if Path(path).is_symlink() else path).parent
 
 
 def _main_module(program: Program) -> ModuleType:
@@ -111,25 +105,21 @@ def _main_module(program: Program) -> ModuleType:
     return module
 
 
-def _shadowed(folder: str) -> dict[str, ModuleType]:
-    """Take out of the imported modules those that a module of the program's folder hides, if it asks for it.
+def _hidden_by(folder: Path) -> dict[str, ModuleType]:
+    """Take out of the imported modules those that one of the program's folder hides, so that it imports its own.
 
     The engine has imported more of the standard library than Python does before a program.
     """
-    hidden = {}
-    for name in list(sys.modules):
-        if (
-            "." in name
-            or name in _STARTUP
-            or name in sys.builtin_module_names
-            or name in ("__main__", "guider_engine")
-        ):
-            continue
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        beside = (os.path.join(folder, name + ".py"), os.path.join(folder, name, "__init__.py"))
-        if any(os.path.isfile(path) and path != file for path in beside):
-            hidden[name] = sys.modules.pop(name)
-    return hidden
+    own = {
+        entry.stem for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()
+    }
+    own -= {"__main__", "guider_engine", *_STARTUP, *sys.builtin_module_names}
+    return {name: sys.modules.pop(name) for name in own & sys.modules.keys() if not _lies_in(name, folder)}
+
+
+def _lies_in(module: str, folder: Path) -> bool:
+    file = getattr(sys.modules[module], "__file__", None)
+    return bool(file) and Path(str(file)).is_relative_to(folder)
 
 
 def _exit_of(limits: Limits) -> Any:
@@ -146,24 +136,21 @@ def _exit_of(limits: Limits) -> Any:
     return _exit
 
 
-def _join_threads() -> None:
+def _join(before: set[threading.Thread]) -> None:
     """Wait for the threads that Python waits for at a program's end."""
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
+    for thread in set(threading.enumerate()) - before:
+        if not thread.daemon:
             thread.join()
 
 
 def _reopen() -> None:
     """Standard output and error as they were, if the program closed them."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
-        stream = getattr(sys, name)
-        if stream is None or not stream.closed:
+        if not getattr(getattr(sys, name), "closed", False):
             continue
         try:
             os.fstat(descriptor)
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-        setattr(
-            sys, name, io.TextIOWrapper(open(descriptor, "wb", 0, closefd=False), "utf-8", write_through=True)
-        )  # noqa: SIM115
-        assert Path
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        setattr(sys, name, io.TextIOWrapper(raw, "utf-8", write_through=True))

@@ -72,12 +72,12 @@ class Sources:
             return filename
         if filename.startswith("<"):
             return ""
-        path = os.path.normpath(os.path.join(self._program.folder, filename))
+        path = os.path.normpath(Path(self._program.folder) / filename)
         real = os.path.realpath(path)
         parts = Path(real).parts
         if "site-packages" in parts or "dist-packages" in parts or not _inside(real, self._root):
             return ""
-        if any(_inside(real, library) for library in self._libraries) or not os.path.isfile(real):
+        if any(_inside(real, library) for library in self._libraries) or not Path(real).is_file():
             return ""
         return self._program.path if real == os.path.realpath(self._program.path) else path
 

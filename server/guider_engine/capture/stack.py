@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FrameType
 
 from guider_engine.wire import Origin
@@ -83,7 +85,7 @@ class StackReader:
         for current in itertools.islice(_frames(frame), DEEPEST):
             path = self._sources.own(current.f_code.co_filename)
             if path:
-                return f"{os.path.basename(path)} line {current.f_lineno}"
+                return f"{Path(path).name} line {current.f_lineno}"
         return ""
 
     def is_own(self, frame: FrameType | None) -> bool:
@@ -119,7 +121,7 @@ class StackReader:
         )
 
 
-def _frames(frame: FrameType | None):  # type: ignore[no-untyped-def]
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
