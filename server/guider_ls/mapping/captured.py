@@ -261,13 +261,16 @@ class Origins:
         if self._texts[file][0] != self._texts[file][1]:
             if file not in self._moves:
                 self._moves[file] = moves(*self._both(file))
-            moved = self._moves[file](span) or self._moved_elsewhere(file, span)
+            moved = self._moves[file](span)
+            then, now = self._both(file)
+            if moved is None or _text(now, moved) != _text(then, span):
+                moved = self._same_elsewhere(file, span) or moved
             if moved is None:
                 return None
             span = moved
         return Location(file, span)
 
-    def _moved_elsewhere(self, file: str, span: Span) -> Span | None:
+    def _same_elsewhere(self, file: str, span: Span) -> Span | None:
         """A call that was cut and pasted, if no other reads the same."""
         then, now = self._both(file)
         text = _text(then, span)
