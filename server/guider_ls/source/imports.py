@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import libcst as cst
 
+from guider_ls.errors import InputError
 from guider_ls.source.catalog import canonical
 from guider_ls.source.functions import Functions
 from guider_ls.source.modules import Modules
-from guider_ls.source.parse import parse_module
+from guider_ls.source.trees import Tree, Trees
 from guider_ls.source.values import Frame, Items, Known, Module, Name, Value, Where
 
 
 class Imports(Functions):
     """Binds what programs import."""
 
-    def __init__(self, modules: Modules | None = None) -> None:
-        """Follow the modules that ``modules`` finds."""
+    def __init__(self, modules: Modules | None = None, trees: Trees | None = None) -> None:
+        """Follow the modules that ``modules`` finds; ``trees`` parses them."""
         super().__init__()
+        self._parser = trees or Trees()
         self._finder = modules
         self._modules: dict[str, Module] = {}
         """By path, and by dotted name those that are only folders."""
-        self.trees: dict[str, cst.Module | None] = {}
+        self.trees: dict[str, Tree | None] = {}
         """The modules that were followed, by path, in the order of import; ``None``: it cannot be parsed."""
 
-    def block(self, body: cst.Module) -> None:
+    def block(self, body: Tree) -> None:
         """Run the statements of a module in the present frame."""
         raise NotImplementedError
 
@@ -115,15 +117,17 @@ class Imports(Functions):
         path, text = found
         if path in self.trees:
             return self._modules.get(path)
-        tree = self.trees[path] = parse_module(text)
-        if tree is None:
+        self.trees[path] = None
+        try:
+            tree = self.trees[path] = self._parser.tree(text)
+        except (InputError, RecursionError):
             return None
         names: dict[str, Value] = {"__name__": Known(name or "__init__"), "__file__": Known("module.py")}
         module = self._modules[path] = Module(path, name, Frame(names, file=path))
         self._run(tree, module.frame)
         return module
 
-    def _run(self, tree: cst.Module, frame: Frame) -> None:
+    def _run(self, tree: Tree, frame: Frame) -> None:
         trace, outer = self.trace, self.frame
         state = trace.loops, trace.branches, trace.where
         self.frame, trace.loops, trace.branches, trace.where = frame, 0, 0, Where()

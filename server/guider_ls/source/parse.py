@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
 import libcst as cst
@@ -10,6 +9,7 @@ import libcst as cst
 from guider_ls.errors import InputError
 
 _BRACKET = re.compile(r"[(\[{]|[)\]}]")
+_PLACE = re.compile(r"^(parser error: )?error at \d+:\d+: ")
 _DEEPEST = 200
 """Brackets inside of each other, which is what Python takes; libcst's parser overflows the stack at some thousands."""
 
@@ -25,14 +25,22 @@ def parse(text: str) -> cst.Module:
     try:
         return cst.parse_module(text)
     except cst.ParserSyntaxError as error:
-        message = " ".join(error.message.split())
-        raise InputError(
-            "program-syntax",
-            f"Line {error.raw_line} is not Python: {message} Fix it there (column {error.raw_column + 1}) "
-            "to have the program mapped again.",
-        ) from error
+        raise SyntaxProblem(error) from error
     except (ValueError, cst.CSTValidationError) as error:  # null bytes, text and bytes side by side
         raise InputError("program-syntax", f"The text is not Python: {error}") from error
+
+
+class SyntaxProblem(InputError):
+    """Where the text, or a piece of one that begins at ``line``, is not Python."""
+
+    def __init__(self, error: cst.ParserSyntaxError, line: int = 0) -> None:
+        said = _PLACE.sub("", " ".join(error.message.split()))
+        super().__init__(
+            "program-syntax",
+            f"Line {line + error.raw_line} is not Python: {said}. Fix it there (column "
+            f"{error.raw_column + 1}) to have the program mapped again.",
+        )
+        self.error = error
 
 
 def _is_too_deep(text: str) -> bool:
@@ -43,12 +51,3 @@ def _is_too_deep(text: str) -> bool:
         if depth > _DEEPEST:
             return True
     return False
-
-
-@functools.lru_cache(64)
-def parse_module(text: str) -> cst.Module | None:
-    """The tree of an imported module, kept: it changes less often than what imports it. ``None``: not Python."""
-    try:
-        return parse(text)
-    except (InputError, RecursionError):
-        return None

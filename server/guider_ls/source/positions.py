@@ -1,16 +1,15 @@
-"""Where chosen nodes stand in the text, at the cost of generating the text once.
+"""Where calls stand in the text, at the cost of generating the text once.
 
 libcst's metadata providers work out a position for every node, which takes longer than all the rest of reading
-a program. Here a code generation state notes only *how many tokens* were written when a wanted node began and
-ended; offsets, lines and columns come afterwards from the lengths of the tokens.
+a program. Here a code generation state notes only *how many tokens* were written when a call began and ended;
+offsets, lines and columns come afterwards from the lengths of the tokens.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -25,45 +24,52 @@ _NOWHERE: AbstractContextManager[None] = nullcontext()
 
 
 class _TokenCount(CodegenState):
-    """A code generation state that notes the token counts around the wanted nodes."""
+    """A code generation state that notes the token counts around the calls."""
 
-    def __init__(self, module: cst.Module, wanted: Collection[cst.CSTNode]) -> None:
+    def __init__(self, module: cst.Module) -> None:
         super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
-        self.wanted = frozenset(map(id, wanted))
-        self.found: list[tuple[cst.CSTNode, int, int]] = []
+        self.found: list[tuple[cst.Call, int, int]] = []
 
     def record_syntactic_position(self, node: cst.CSTNode, **_: Any) -> AbstractContextManager[None]:  # type: ignore[override]
-        return self._around(node) if id(node) in self.wanted else _NOWHERE
+        return _Around(self, node) if isinstance(node, cst.Call) else _NOWHERE
 
-    @contextmanager
-    def _around(self, node: cst.CSTNode) -> Iterator[None]:
-        start = len(self.tokens)
-        yield
-        self.found.append((node, start, len(self.tokens)))
+
+class _Around(AbstractContextManager[None]):
+    def __init__(self, state: _TokenCount, call: cst.Call) -> None:
+        self.state = state
+        self.call = call
+
+    def __enter__(self) -> None:
+        self.start = len(self.state.tokens)
+
+    def __exit__(self, *_: object) -> None:
+        self.state.found.append((self.call, self.start, len(self.state.tokens)))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Spans of the wanted nodes, and every comment with the 0-based line it stands on."""
+    """Spans of calls, and every comment with the 0-based line it stands on."""
 
-    spans: dict[cst.CSTNode, Span]
+    spans: dict[cst.Call, Span]
     comments: dict[int, str]
 
 
-def lay_out(module: cst.Module, wanted: Collection[cst.CSTNode]) -> Layout:
-    """Find the wanted expressions (without their own outer parentheses) and all comments of a module."""
-    state = _TokenCount(module, wanted)
+def lay_out(module: cst.Module) -> Layout:
+    """Find all calls (without their own outer parentheses) and all comments of a module."""
+    state = _TokenCount(module)
     module._codegen(state)
-    offsets = [0, *accumulate(map(len, state.tokens))]
-    text = "".join(state.tokens)
-    starts = [0, *(match.end() for match in NEWLINE.finditer(text))]
+    tokens = state.tokens
+    offsets = [0, *accumulate(map(len, tokens))]
+    starts = [0, *(match.end() for match in NEWLINE.finditer("".join(tokens)))]
 
     def place(offset: int) -> tuple[int, int]:
         line = bisect_right(starts, offset) - 1
         return line, offset - starts[line]
 
-    spans = {node: Span(*place(offsets[start]), *place(offsets[end])) for node, start, end in state.found}
+    spans = {call: Span(*place(offsets[start]), *place(offsets[end])) for call, start, end in state.found}
     comments = {
-        place(offsets[index])[0]: token for index, token in enumerate(state.tokens) if token.startswith("#")
+        place(offset)[0]: token
+        for offset, token in zip(offsets, tokens, strict=False)
+        if token.startswith("#")
     }
     return Layout(spans, comments)

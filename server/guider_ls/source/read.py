@@ -1,7 +1,7 @@
 """From the text of a program to its layer sites, the models they build and the files it writes.
 
-The program is parsed once, run on abstract values once (`guider_ls.source.statements`), and written back once to
-find where the calls stand (`guider_ls.source.positions`); so is every module of the project that it imports.
+The program is parsed (`guider_ls.source.trees`), with the places of its calls (`guider_ls.source.positions`), and
+run on abstract values once (`guider_ls.source.statements`); so is every module of the project that it imports.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import libcst as cst
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.modules import Modules, imported
 from guider_ls.source.outlines import constructions, outline, placed_calls
-from guider_ls.source.parse import parse
-from guider_ls.source.positions import lay_out
 from guider_ls.source.sites import Artifact, LayerSite, SourceMap, Span
 from guider_ls.source.statements import Program
 from guider_ls.source.trace import Draft, Trace
+from guider_ls.source.trees import Tree, Trees
 
 _KERAS = re.compile(r"keras|layers", re.IGNORECASE)
 
@@ -34,11 +33,13 @@ def read_program(text: str, modules: Modules | None = None) -> SourceMap:
     """
     if not _KERAS.search(text) and not _imports_any(text, modules):
         return SourceMap((), ())
-    tree = parse(text)
+    trees = Trees()
     try:
-        return _source_map(tree, modules)
+        return _source_map(trees.tree(text), modules, trees)
     except RecursionError:  # an expression nested thousands deep: nothing to show, nothing to break
         return SourceMap((), ())
+    finally:
+        trees.close()
 
 
 def _imports_any(text: str, modules: Modules | None) -> bool:
@@ -48,8 +49,8 @@ def _imports_any(text: str, modules: Modules | None) -> bool:
     )
 
 
-def _source_map(tree: cst.Module, modules: Modules | None) -> SourceMap:
-    program = Program(modules)
+def _source_map(tree: Tree, modules: Modules | None, trees: Trees) -> SourceMap:
+    program = Program(modules, trees)
     program.run(tree)
     trace = program.trace
     found = constructions(program)
@@ -63,7 +64,7 @@ def _source_map(tree: cst.Module, modules: Modules | None) -> SourceMap:
         files = [call for call, _ in trace.files] if not file else []
         if module is None or not (own or files):
             continue
-        layout = lay_out(module, [draft.call for draft in own] + files)
+        layout = module.lay_out([draft.call for draft in own] + files)
         own = [draft for draft in own if draft.call in layout.spans]
         own.sort(key=lambda draft: layout.spans[draft.call])
         drafts += own
@@ -74,7 +75,7 @@ def _source_map(tree: cst.Module, modules: Modules | None) -> SourceMap:
     return SourceMap(tuple(sites), tuple(artifacts), outlines, tuple(program.trees))
 
 
-def _artifacts(trace: Trace, spans: dict[cst.CSTNode, Span]) -> list[Artifact]:
+def _artifacts(trace: Trace, spans: dict[cst.Call, Span]) -> list[Artifact]:
     told = {call for call, written in trace.files if written.known}
     return sorted(
         (

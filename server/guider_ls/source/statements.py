@@ -17,6 +17,7 @@ from guider_ls.source.containers import table_key
 from guider_ls.source.imports import Imports
 from guider_ls.source.modules import Modules
 from guider_ls.source.trace import unknown_arguments
+from guider_ls.source.trees import Tree, Trees
 from guider_ls.source.values import (
     UNKNOWN,
     Class,
@@ -42,13 +43,13 @@ from guider_ls.source.walk import children
 class Program(Imports):
     """Runs a whole module; what happened is in ``trace``."""
 
-    def __init__(self, modules: Modules | None = None) -> None:
-        """Follow the modules of the project that ``modules`` finds."""
-        super().__init__(modules)
+    def __init__(self, modules: Modules | None = None, trees: Trees | None = None) -> None:
+        """Follow the modules of the project that ``modules`` finds; ``trees`` parses them."""
+        super().__init__(modules, trees)
         self._bound_by: dict[int, frozenset[str]] = {}
         """Names that the bodies of loops bind, by the identity of the body."""
 
-    def run(self, module: cst.Module) -> None:
+    def run(self, module: Tree) -> None:
         """Run the module, then whatever of it nobody called."""
         root = self.frame
         self.block(module)
@@ -62,7 +63,7 @@ class Program(Imports):
                 self.invoke(function, unknown_arguments(), UNKNOWN)
                 self.trace.executed.add(id(function.node))
 
-    def block(self, body: cst.Module) -> None:
+    def block(self, body: Tree) -> None:
         """Run the statements of a module in the present frame."""
         self._block(body.body)
 
