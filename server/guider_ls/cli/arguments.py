@@ -17,8 +17,9 @@ program that construct them.
 """
 _COMMANDS = """\
 start here:
-  guider-ls doctor train.py        what would be used: interpreter, model, test set
-  guider-ls localize train.py      the ranking
+  guider-ls localize --run train.py   run the program, rank the layers that it trains
+  guider-ls localize train.py         rank those of the model that it saved
+  guider-ls doctor train.py           what would be used: interpreter, model, test set
 
 exit status: 0 done; 2 wrong usage; 3 the input cannot be used; 4 the
 environment, the engine or your code failed; 130 interrupted
@@ -29,8 +30,12 @@ run through the model; a test passes if the model answers it rightly. A neuron
 is the more suspicious the more failing and the fewer passing tests activate it,
 a layer the more its neurons are.
 
+With --run the program is run and watched: the model is the one that it trains,
+the tests are what it evaluates it on, and each layer has the line that made it.
+
 What no option says is taken from [tool.guider] in pyproject.toml. A model and a
-test set that are not named there either are those that the program itself says
+test set that are not named there either are those of an earlier --run, while
+the program and its data are unchanged; else those that the program itself says
 it writes: model.save("..."), np.savez("...").
 """
 _LOCALIZE_MORE = """\
@@ -47,6 +52,8 @@ aggregations, from the scores of a layer's neurons to its own:
   mean        the mean alone
 
 examples:
+  guider-ls localize --run train.py
+  guider-ls localize --run train.py --epochs 3 -- --data small.csv
   guider-ls localize train.py
   guider-ls localize train.py --model model.keras --test-data test.npz
   guider-ls localize --model model.h5 --test-data x_test.npy y_test.npy
@@ -79,7 +86,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     Raises:
         UsageError: "usage".
     """
-    options = _parser().parse_args(arguments)
+    own, of_program = _split(arguments)
+    options = _parser().parse_args(own)
+    if options.command == "localize":
+        _check_run(options)
+        options.program_arguments = of_program
     data = getattr(options, "test_data", None) or []
     if len(data) > 1 and options.program is None and data[-1].endswith(".py"):
         options.program = data.pop()  # written last, it was taken for test data
@@ -88,7 +99,32 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether a reader of JSON waits at standard output, also if the rest of the command line is wrong."""
-    return "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
+    own, _ = _split(arguments)
+    return "--format=json" in own or ("--format", "json") in itertools.pairwise(own)
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Our own arguments, and those of the program that is run, where a ``--`` begins them."""
+    own = list(itertools.takewhile(lambda argument: argument != "--", arguments))
+    if len(own) == len(arguments) or not any(a == "--run" or a.startswith("--run=") for a in own):
+        return list(arguments), None
+    return own, list(arguments[len(own) + 1 :])
+
+
+def _check_run(options: argparse.Namespace) -> None:
+    if options.run is None:
+        for name in _OF_RUN:
+            if getattr(options, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    "usage", f"{option} says how the program is run: name it with --run PROGRAM.py."
+                )
+    elif options.program is not None:
+        raise UsageError(
+            "usage", "With --run the program is named once: guider-ls localize --run PROGRAM.py."
+        )
+    else:
+        options.program = options.run
 
 
 class _Parser(argparse.ArgumentParser):
@@ -109,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         "localize", help="rank the layers of a model", description=_LOCALIZE, epilog=_LOCALIZE_MORE
     )
     _inputs(localize)
+    _run(localize)
     _method(localize)
     _output(localize, "text", "json", "sarif")
 
@@ -143,6 +180,33 @@ def _inputs(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--target", metavar="NAME", help="take this one of [[tool.guider.targets]]")
     _interpreter(group)
+
+
+_OF_RUN = ("epochs", "minutes", "legacy_keras", "fresh")
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("running the program")
+    group.add_argument(
+        "--run",
+        metavar="PROGRAM.py",
+        help="run it here, as `python PROGRAM.py` would, and localize in what it trains; what follows -- are its "
+        "arguments. If it holds several models, --model NAME says which. Neither the program nor what it "
+        "read changed since the last time: that is used",
+    )
+    group.add_argument("--epochs", metavar="N", type=int, help="most epochs of each training")
+    group.add_argument(
+        "--minutes", metavar="M", type=float, help="stop it then, and use what was trained until then"
+    )
+    group.add_argument(
+        "--legacy-keras", action="store_true", default=None, help="run it on tf_keras, which is Keras 2"
+    )
+    group.add_argument(
+        "--fresh",
+        action="store_true",
+        default=None,
+        help="run it, also if nothing changed since the last time",
+    )
 
 
 def _interpreter(parser: argparse._ActionsContainer) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -45,6 +46,12 @@ def print_error(error: GuiderError, *, as_json: bool) -> None:
 
         sys.stdout.write(dumped(error_to_json(error)))
         sys.stdout.flush()
+
+
+def print_note(message: str) -> None:
+    """Say what was done that nobody might expect."""
+    sys.stderr.write(f"note: {message}\n")
+    sys.stderr.flush()
 
 
 def print_warnings(messages: Iterable[str]) -> None:
@@ -133,12 +140,19 @@ def _unwritable(path: Path, reason: str) -> UsageError:
 
 
 class ProgressLine:
-    """One line at the terminal that says how far it is; silent where standard error is none."""
+    """One line at the terminal that says how far it is; silent where standard error is none.
+
+    What a program prints meanwhile goes by it as it is, also in pieces of lines: the progress is shown only while the
+    cursor is at the beginning of a line.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         """Write to ``stream``."""
+        self._all = stream
         self._stream = stream if stream.isatty() else None
         self._shown = 0
+        self._within_line = False
+        self._lock = threading.Lock()
 
     def __call__(self, progress: Progress) -> None:
         """Redraw."""
@@ -147,14 +161,33 @@ class ProgressLine:
 
     def say(self, text: str) -> None:
         """Put a text in place of the last one."""
-        if self._stream is not None:
-            text = text[: _width() - 1]
-            self._stream.write(f"\r{text:<{self._shown}}")
-            self._stream.flush()
-            self._shown = len(text)
+        with self._lock:
+            if self._stream is not None and not self._within_line:
+                text = text[: _width() - 1]
+                self._stream.write(f"\r{text:<{self._shown}}")
+                self._stream.flush()
+                self._shown = len(text)
+
+    def pass_on(self, data: bytes) -> None:
+        """Print what a program printed; from any thread."""
+        with self._lock:
+            self._clear()
+            self._within_line = not data.endswith(b"\n")
+            # Nobody reads any more: the program runs on all the same.
+            with contextlib.suppress(OSError, ValueError):
+                self._all.flush()
+                while data:
+                    data = data[os.write(self._all.fileno(), data) :]
 
     def clear(self) -> None:
         """Leave the line empty."""
+        with self._lock:
+            self._clear()
+            if self._within_line:
+                self._all.write("\n")
+                self._within_line = False
+
+    def _clear(self) -> None:
         if self._stream is not None and self._shown:
             self._stream.write(f"\r{'':<{self._shown}}\r")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""From the options of a command to settings, program and interpreter."""
+"""From the options of a command to settings, program, interpreter and earlier captures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,28 @@ from typing import Any
 
 import attrs
 
+from guider_ls.analysis.store import cache_folder
 from guider_ls.errors import InputError, UsageError
 from guider_ls.project import reading
 from guider_ls.project.artifacts import absolute, exists
+from guider_ls.project.captures import Capture, Captures
 from guider_ls.project.interpreter import Interpreter, find_interpreter
 from guider_ls.project.settings import Problem, Settings, from_mapping, of_project
 from guider_ls.project.targets import for_program, is_function, program_of, project_root
 from guider_ls.source.decode import decode
 from guider_ls.source.sites import SourceMap
 
-_OPTIONS = ("formula", "aggregation", "threshold", "neurons_per_layer", "seed", "weighted", "task")
+_OPTIONS = {
+    **{
+        name: name
+        for name in ("formula", "aggregation", "threshold", "neurons_per_layer", "seed", "weighted", "task")
+    },
+    "capture_epochs": "epochs",
+    "capture_minutes": "minutes",
+    "capture_legacy_keras": "legacy_keras",
+    "capture_arguments": "program_arguments",
+}
+"""Settings by name, and the options that say them."""
 
 
 @attrs.frozen
@@ -28,6 +40,8 @@ class Project:
     """The folder, and its settings with the options over them."""
 
     root: Path
+    here: Path
+    """Where the command was typed."""
     settings: Settings
     problems: tuple[Problem, ...]
     program: Path | None
@@ -59,9 +73,22 @@ def find_project(options: argparse.Namespace) -> Project:
     settings = for_program(settings, given, root, getattr(options, "target", None) or "")
     settings, wrong = from_mapping(_named(options), settings)
     if wrong:
-        option = f"--{wrong[0].key.replace('_', '-')}"
+        key = wrong[0].key
+        option = f"--{_OPTIONS.get(key, key).replace('_', '-')}"
         raise UsageError("usage", f"{option}: {wrong[0].message.partition(';')[0]}.")
-    return Project(root, settings, problems, given or program_of(settings, root))
+    return Project(root, here, settings, problems, given or program_of(settings, root))
+
+
+def captures() -> Captures:
+    """The captures of this user."""
+    return Captures(cache_folder() / "captures")
+
+
+def latest_capture(project: Project) -> Capture | None:
+    """What was captured of the project's program the last time that it was run so."""
+    if project.program is None:
+        return None
+    return captures().newest(project.program, project.settings.capture_arguments)
 
 
 def interpreter(project: Project, options: argparse.Namespace) -> Interpreter:
@@ -96,8 +123,10 @@ def read(path: Path, root: Path) -> Program:
 
 def _named(options: argparse.Namespace) -> dict[str, Any]:
     """What the options say; their relative paths start where the command was typed, not at the project's root."""
-    values: dict[str, Any] = {name: getattr(options, name, None) for name in _OPTIONS}
-    if options.model:
+    values: dict[str, Any] = {name: getattr(options, option, None) for name, option in _OPTIONS.items()}
+    if options.model and getattr(options, "run", None):
+        values["capture_model"] = options.model
+    elif options.model:
         values["model"] = _path(options.model)
     if getattr(options, "test_data", None):
         values["test_data"] = [_path(item) for item in options.test_data]

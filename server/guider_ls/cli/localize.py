@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import time
 
 from guider_engine.wire import Localization, ModelSummary
 from guider_ls.analysis.engine import Engine
 from guider_ls.cli import console
-from guider_ls.cli.inputs import Program, find_project, interpreter, read
+from guider_ls.cli.inputs import Program, Project, find_project, interpreter, latest_capture, read
+from guider_ls.cli.run_program import captured
 from guider_ls.mapping.align import align
 from guider_ls.mapping.mapping import Mapping, UnmatchedLayer
 from guider_ls.present.json import to_json
 from guider_ls.present.report import Report
 from guider_ls.present.sarif import to_sarif
 from guider_ls.present.text import to_text
-from guider_ls.project.interpreter import Interpreter
-from guider_ls.project.settings import Settings
+from guider_ls.project.captures import notices, require_file
 from guider_ls.project.targets import Target, find_target, to_inputs
 from guider_ls.source.sites import SourceMap
 
@@ -29,28 +30,51 @@ def run(options: argparse.Namespace) -> int:
     console.print_warnings(f"{p.origin}, {p.key}: {p.message}" for p in project.problems)
     program = read(project.program, project.root) if project.program is not None else None
     source = program.source if program is not None else None
-    target = find_target(project.program, project.root, project.settings, source)
-    python = interpreter(project, options)
+    found = None if options.run else _target(project, program)
+    engine = Engine(interpreter(project, options).command, root=project.root)
     with console.progress_line() as progress:
-        localization = asyncio.run(_localize(python, target, project.settings, progress))
+        target, localization = asyncio.run(_localize(engine, project, program, found, options, progress))
     report = Report(
         program=str(program.path) if program is not None else None,
         source=source or SourceMap((), ()),
         localization=localization,
         mapping=_mapping(source, localization.model),
         finished=time.time(),
+        capture=target.capture.record if target.capture is not None else None,
     )
     console.write_result(_written(report, program, options), options.output)
     return 0
 
 
+def _target(project: Project, program: Program | None) -> Target:
+    """What the settings, an earlier run or the program's text say."""
+    source = program.source if program is not None else None
+    return find_target(project.program, project.root, project.settings, source, latest_capture(project))
+
+
 async def _localize(
-    python: Interpreter, target: Target, settings: Settings, progress: console.ProgressLine
-) -> Localization:
+    engine: Engine,
+    project: Project,
+    program: Program | None,
+    target: Target | None,
+    options: argparse.Namespace,
+    progress: console.ProgressLine,
+) -> tuple[Target, Localization]:
+    """Localize the target, or what running the program gives where there is none yet."""
     progress.say("Starting the engine")
-    engine = Engine(python.command, root=target.root)
     try:
-        return await engine.localize(to_inputs(target, settings), progress)
+        if target is None:
+            assert program is not None  # the option --run names it
+            capture = await captured(engine, project, program.path, progress, fresh=options.fresh is True)
+            target = find_target(
+                program.path, project.root, project.settings, program.source, capture, trained=True
+            )
+        if target.capture is None or target.captured is None:
+            return target, await engine.localize(to_inputs(target, project.settings), progress)
+        require_file(target.captured, alive=engine.has_captured(target.capture.folder))
+        found = await engine.localize(to_inputs(target, project.settings), progress)
+        said = notices(target.capture, target.captured, target.test_data)
+        return target, dataclasses.replace(found, notices=(*said, *found.notices))
     finally:
         await engine.close()
 

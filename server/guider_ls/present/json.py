@@ -37,6 +37,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "tests": plain(localization.tests),
         "tests_read": localization.tests_read,
         "program": report.program,
+        "capture": captured(report),
         "model": {
             "name": localization.model.name,
             "class_name": localization.model.class_name,
@@ -78,6 +79,36 @@ def map_to_json(
         "artifacts": [
             {**location(program, a.span), "kind": a.kind, "path": a.path, "known": a.known}
             for a in source.artifacts
+        ],
+    }
+
+
+def captured(report: Report) -> dict[str, Any] | None:
+    """The run of the program that the model was captured from, if it was; ``model`` is the one that was localized."""
+    record, model, tests = report.capture, report.captured, report.captured_tests
+    if record is None:
+        return None
+    return {
+        "program": plain(record.program),
+        "ending": record.ending,
+        "failure": None
+        if record.failure is None
+        else {"code": record.failure.code, "message": record.failure.message},
+        "started": plain(record.started),
+        "seconds": plain(record.seconds),
+        "model": model.name if model is not None else None,
+        "data_kind": tests.data_kind if tests is not None else None,
+        "data": tests.data if tests is not None else None,
+        "models": [
+            {
+                "name": one.name,
+                "trained": one.trained,
+                "epochs": one.epochs,
+                "optimizer": one.optimizer,
+                "data_kind": one.data_kind,
+                "data": one.data,
+            }
+            for one in record.models
         ],
     }
 

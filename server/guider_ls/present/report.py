@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from guider_engine.wire import CaptureRecord, LayerPath, LayerScore, Localization, ModelLayer
+from guider_engine.wire import CapturedModel, CaptureRecord, LayerPath, LayerScore, Localization, ModelLayer
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.source.sites import SourceMap
 
@@ -22,6 +22,18 @@ class Report:
     """When the localization ended, seconds since the epoch."""
     capture: CaptureRecord | None = None
     """The run of the program that the model was captured from, where it was."""
+
+    @property
+    def captured(self) -> CapturedModel | None:
+        """The model, where it was captured."""
+        models = self.capture.models if self.capture is not None else ()
+        return next((m for m in models if m.path == self.localization.inputs.model), None)
+
+    @property
+    def captured_tests(self) -> CapturedModel | None:
+        """The model, where its tests were captured with it."""
+        found = self.captured
+        return found if found is not None and self.localization.inputs.test_data == (found.tests,) else None
 
     def layers(self) -> tuple[tuple[ModelLayer, LayerScore], ...]:
         """Every layer with its score, outer before inner, in model order."""

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from guider_engine.wire import LayerScore, ModelLayer
 from guider_ls import __version__
 from guider_ls.mapping.mapping import Match
-from guider_ls.present.json import plain
+from guider_ls.present.json import captured, plain
 from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number, siblings
 from guider_ls.present.report import Report
 from guider_ls.source.sites import Span
@@ -50,6 +50,7 @@ def to_sarif(report: Report) -> dict[str, Any]:
                     "outcome": localization.outcome,
                     "tests": plain(localization.tests),
                     "inputs": plain(localization.inputs),
+                    "capture": captured(report),
                 },
             }
         ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from collections.abc import Iterator
 
 from guider_engine.wire import LayerScore, ModelLayer, NeuronScore
@@ -56,11 +58,20 @@ class _Page:
         sampled = "every" if inputs.neurons_per_layer is None else f"up to {inputs.neurons_per_layer}"
         seed = "" if inputs.neurons_per_layer is None else f" (seed {inputs.seed})"
         model = f"{found.model.class_name}, {counted(len(found.model.layers), 'layer')}"
-        yield from self.terminal.field("model", f"{self.terminal.file(inputs.model)} ({model})")
+        captured, run = self.report.captured, self.report.capture
+        name = captured.name if captured is not None else self.terminal.file(inputs.model)
+        trained = f", {counted(captured.epochs, 'epoch')}" if captured is not None and captured.epochs else ""
+        yield from self.terminal.field("model", f"{name} ({model}{trained})")
         if self.report.program is not None:
-            yield from self.terminal.field("program", self.terminal.file(self.report.program))
+            program = self.terminal.file(self.report.program)
+            if run is not None:
+                started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
+                program = f"{shlex.join([program, *run.program.arguments])}, run at {started}"
+            yield from self.terminal.field("program", program)
         counts = f"{tests.total}: {tests.passed} passed, {tests.failed} failed"
-        yield from self.terminal.field("tests", f"{counts}; {found.tests_read}")
+        data, read = self.report.captured_tests, found.tests_read
+        read = read if data is None else f"{data.data}: {read.partition(': ')[2] or read}"
+        yield from self.terminal.field("tests", f"{counts}; {read}")
         yield from self.terminal.field("task", f"{found.task} ({found.task_reason})")
         yield from self.terminal.field(
             "method",

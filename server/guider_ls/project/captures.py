@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -23,12 +24,11 @@ from guider_engine.wire import (
     CapturedModel,
     CaptureRecord,
     FileState,
-    Inputs,
     Notice,
     Program,
     structure,
 )
-from guider_ls.errors import EngineError, EnvironmentProblem, InputError, from_failure
+from guider_ls.errors import EnvironmentProblem, InputError
 from guider_ls.project.artifacts import absolute, exists
 from guider_ls.project.output import in_use
 from guider_ls.project.settings import Settings
@@ -94,7 +94,7 @@ class Captures:
 
     def newest(self, program: Path, arguments: Sequence[str]) -> Capture | None:
         """The latest capture of a program with these arguments, however it was run."""
-        return self._newest(f"{_digest(_path_key(program), *arguments)}-")
+        return self._newest(f"{_what(absolute(program), arguments)}-")
 
     def reusable(self, program: Program, interpreter: Sequence[str]) -> Capture | None:
         """The latest capture of the same run, if running it again would do the same."""
@@ -175,7 +175,7 @@ def to_program(path: Path, root: Path, settings: Settings, folder: Path | None =
 
 def command_line(program: Program) -> str:
     """The program's name and its arguments, for people."""
-    return " ".join([Path(program.path).name, *(argument or "''" for argument in program.arguments)])
+    return shlex.join([Path(program.path).name, *program.arguments])
 
 
 def when(seconds: float) -> str:
@@ -186,12 +186,9 @@ def when(seconds: float) -> str:
 
 
 def read_record(folder: Path) -> CaptureRecord | None:
-    """The record of a capture; ``None`` where there is none that this version can use, or it has no model."""
+    """The record of a capture; ``None`` where there is none, or one that this version cannot use."""
     try:
-        body = json.loads((folder / RECORD).read_bytes())
-        if body["protocol"] != PROTOCOL:
-            return None
-        record = structure(body["record"], CaptureRecord)
+        record = structure(json.loads((folder / RECORD).read_bytes()), CaptureRecord)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     files = [model.path for model in record.models if model.saved] + [
@@ -212,11 +209,6 @@ def source_copies(record: CaptureRecord) -> dict[str, Path]:
     return {state.path: folder / f"{index}.py" for index, state in enumerate(record.sources)}
 
 
-def localized(record: CaptureRecord, inputs: Inputs) -> CapturedModel | None:
-    """The captured model that a localization was of."""
-    return next((model for model in record.models if model.path == inputs.model), None)
-
-
 def changes(record: CaptureRecord) -> tuple[str, ...]:
     """The files that the program read, source or data, and that are not what they were."""
     sources = (state.path for state in record.sources if _source_digest(state.path) != state.digest)
@@ -229,31 +221,28 @@ def source_states(paths: Sequence[str]) -> tuple[FileState, ...]:
     return tuple(FileState(path, _source_digest(path)) for path in paths)
 
 
-def require_models(record: CaptureRecord) -> None:
-    """Raise the failure of a run that gave nothing to localize.
+def require_file(chosen: CapturedModel, *, alive: bool) -> None:
+    """Check that a model can be localized, though only the process that captured it may have it.
 
     Raises:
-        GuiderError: why the program failed; or EngineError "nothing-captured".
+        InputError: "captured-model-gone"; not if that process is ``alive``.
     """
-    if record.models:
-        return
-    if record.failure is not None:
-        raise from_failure(record.failure)
-    name = Path(record.program.path).name
-    over = " before its time was up" if record.ending == "stopped" else ", and it ran to its end"
-    raise EngineError(
-        "nothing-captured",
-        f"{name} trained, evaluated or used no Keras model{over}. Run the program that calls model.fit or "
-        "model.evaluate, with the arguments that make it do so.",
-    )
+    if not (chosen.saved or alive):
+        raise InputError(
+            "captured-model-gone",
+            f"The model {chosen.name} cannot be saved, and the process that trained it has ended. Run the program "
+            "again: guider-ls localize --run, in the editor GUIDER: Train and Localize.",
+        )
 
 
-def notices(capture: Capture, chosen: CapturedModel) -> tuple[Notice, ...]:
-    """What the reader of a localization of a captured model has to know of its run."""
-    return (*_notices(capture, chosen), *capture.record.notices, *chosen.notices)
+def notices(capture: Capture, chosen: CapturedModel, test_data: tuple[str, ...]) -> tuple[Notice, ...]:
+    """What the reader of a localization of a captured model on these tests has to know of its run."""
+    # Which of several models is localized is known here alone.
+    of_run = (notice for notice in capture.record.notices if notice.code != "several-models")
+    return (*_notices(capture, chosen, test_data), *of_run, *chosen.notices)
 
 
-def _notices(capture: Capture, chosen: CapturedModel) -> Iterator[Notice]:
+def _notices(capture: Capture, chosen: CapturedModel, test_data: tuple[str, ...]) -> Iterator[Notice]:
     record = capture.record
     name = Path(record.program.path).name
     if record.ending == "failed":
@@ -265,7 +254,7 @@ def _notices(capture: Capture, chosen: CapturedModel) -> Iterator[Notice]:
             "program-stopped",
             f"{name} was stopped after {minutes:g} minutes, as asked. What it trained until then is localized.",
         )
-    if chosen.data_kind == "training":
+    if chosen.data_kind == "training" and test_data == (chosen.tests,):
         yield Notice(
             "training-data",
             f"The tests are what the model was trained on ({chosen.data}), since {name} evaluates it on nothing else: "
@@ -275,7 +264,7 @@ def _notices(capture: Capture, chosen: CapturedModel) -> Iterator[Notice]:
     others = [model.name for model in record.models if model is not chosen]
     if others:
         yield Notice(
-            "several-captured-models",
+            "several-models",
             f"{name} trained {len(others) + 1} models. This is {chosen.name}; {_listed(others)} "
             f"{'is' if len(others) == 1 else 'are'} captured, too. Choose another by --model NAME, in the editor by "
             "GUIDER: Choose Captured Model or the setting guider.capture.model.",
@@ -307,11 +296,12 @@ def _listed(names: Sequence[str]) -> str:
 def _key(program: Program, interpreter: Sequence[str]) -> str:
     """Of a run: first what is run, then all that says how."""
     how = json.dumps([program.folder, program.root, program.epochs, program.seconds, program.legacy_keras])
-    return f"{_digest(_path_key(Path(program.path)), *program.arguments)}-{_digest(how, *interpreter)}"
+    return f"{_what(Path(program.path), program.arguments)}-{_digest(how, *interpreter)}"
 
 
-def _path_key(program: Path) -> str:
-    return os.path.normcase(program)
+def _what(program: Path, arguments: Sequence[str]) -> str:
+    # Other protocols have other records, which nobody finds by this name.
+    return _digest(str(PROTOCOL), os.path.normcase(program), *arguments)
 
 
 def _digest(*parts: str) -> str:
