@@ -13,14 +13,14 @@ from typing import Any
 
 from guider_engine.errors import CancelRequested, EngineFailure, unusable
 from guider_engine.request import Check, Report
-from guider_engine.wire import CapturedModel, CaptureRecord, Failure, Notice, Program
+from guider_engine.wire import CaptureRecord, Failure, Notice, Program
 
 from .constructions import Constructions
 from .failures import failure_of
 from .files import ReadFiles
 from .hooks import Hooks
 from .imports import ImportHook, LegacyKeras
-from .limits import Ended, Limits
+from .limits import Limits
 from .models import MOST, Models, names
 from .record import empty_folder, write_model, write_record
 from .run import Exited, run
@@ -62,7 +62,9 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
     if limits.reason == "backend":
         raise _backend()
     sources.read_modules()
-    failure = _failure(error, limits, program, sources)
+    failure = None
+    if error is not None and not _ended_well(error, limits):
+        failure = failure_of(error, program, sources, _version(hooks.keras))
     seen = models.ordered()
     if not seen:
         raise _nothing(failure, limits, program, hooks)
@@ -80,7 +82,7 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
         strays=constructions.strays(layer for one in seen for layer in _with_inner(one.model)),
         sources=sources.states(),
         data=files.states(),
-        notices=tuple(_notices(captured, models, hooks)),
+        notices=tuple(_notices(models, hooks)),
         started=started,
         seconds=time.monotonic() - clock,
         versions=_versions(hooks.keras),
@@ -130,19 +132,15 @@ def _calm_pyplot(pyplot: ModuleType) -> None:
     pyplot.show = pyplot.pause = pyplot.switch_backend = lambda *_args, **_options: None  # type: ignore[attr-defined]
 
 
-def _failure(
-    error: BaseException | None, limits: Limits, program: Program, sources: Sources
-) -> Failure | None:
-    if error is None or (isinstance(error, Exited) and error.status == 0):
-        return None
-    if isinstance(error, Ended) and limits.reason is not None:
-        return None
-    return failure_of(error, program, sources)
+def _ended_well(error: BaseException | None, limits: Limits) -> bool:
+    if isinstance(error, Exited):
+        return error.status == 0
+    return error is None or limits.reason is not None
 
 
 def _nothing(failure: Failure | None, limits: Limits, program: Program, hooks: Hooks) -> EngineFailure:
     if failure is not None:
-        return EngineFailure(failure.kind, "program-failed", failure.message, detail=failure.detail)
+        return EngineFailure(failure.kind, failure.code, failure.message, detail=failure.detail)
     name = Path(program.path).name
     how = "was stopped when its time was up" if limits.reason == "time" else "ran to its end"
     keras = "imported no Keras" if hooks.keras is None else f"used no model of {hooks.keras.__name__}"
@@ -182,16 +180,8 @@ def _with_inner(model: Any) -> list[Any]:
     return found
 
 
-def _notices(captured: tuple[CapturedModel, ...], models: Models, hooks: Hooks) -> list[Notice]:
+def _notices(models: Models, hooks: Hooks) -> list[Notice]:
     notices = []
-    if len(captured) > 1:
-        others = ", ".join(model.name for model in captured[1:])
-        notices.append(
-            Notice(
-                "several-models",
-                f"The program has {len(captured)} models; {captured[0].name} is taken. Others: {others}.",
-            )
-        )
     if models.dropped:
         notices.append(
             Notice(
@@ -208,9 +198,12 @@ def _versions(keras: ModuleType | None) -> dict[str, str]:
     """Of what the program ran on; ``keras`` is the one that it used, by whatever name."""
     found = {"python": platform.python_version()}
     for name in ("numpy", "tensorflow"):
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if version:
-            found[name] = str(version)
+        if name in sys.modules:
+            found[name] = _version(sys.modules[name])
     if keras is not None:
-        found["keras"] = str(getattr(keras, "__version__", ""))
+        found["keras"] = _version(keras)
     return found
+
+
+def _version(package: ModuleType | None) -> str:
+    return str(getattr(package, "__version__", ""))

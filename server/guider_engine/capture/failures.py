@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from guider_engine.errors import first_line
 from guider_engine.wire import Failure, Program
 
 from .sources import ENGINE, Sources
+from .spellings import explain
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def failure_of(error: BaseException, program: Program, sources: Sources) -> Failure:
-    """What the exception says, with the innermost line of the project's own code that it passed."""
+def failure_of(error: BaseException, program: Program, sources: Sources, keras_version: str) -> Failure:
+    """What the exception says, with the innermost line of the project's own code that it passed.
+
+    ``keras_version`` is that of the Keras that the program imported; empty: it came not so far.
+    """
+    legacy = importlib.util.find_spec("tf_keras") is not None
+    known = explain(error, sources, keras_version, legacy=legacy)
+    if known is not None:
+        return replace(known, detail=_trace(error))
     place = _place(error, sources) or Path(program.path).name
-    return Failure("input", "program-failed", f"{place} failed: {_said(error)}", _trace(error))
+    return Failure("engine", "program-failed", f"{place} failed: {_said(error)}", _trace(error))
 
 
 def _said(error: BaseException) -> str:

@@ -50,11 +50,15 @@ class Sources:
             if isinstance(file, str) and file.endswith(".py"):
                 self.own(file)
 
+    def text(self, path: str) -> str:
+        """The text of an own file, with line feeds only; empty where it could not be read."""
+        return decode(self._contents.get(path, b""))
+
     def line(self, path: str, number: int) -> str:
         """A line of an own file, from 0; empty where there is none."""
         lines = self._lines.get(path)
         if lines is None:
-            lines = self._lines[path] = decode(self._contents.get(path, b"")).split("\n")
+            lines = self._lines[path] = self.text(path).split("\n")
         return lines[number] if 0 <= number < len(lines) else ""
 
     def states(self) -> tuple[FileState, ...]:
