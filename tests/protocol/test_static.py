@@ -384,9 +384,9 @@ async def test_nonsense_is_survived(client: Editor, folder: Path, body: bytes) -
 DEFECT = """
 from guider_ls.lsp.documents import Document
 change = Document.change
-def broken(self, text, version):
-    change(self, text, version)
-    raise ZeroDivisionError(version)
+def broken(self, parts):
+    change(self, parts)
+    raise ZeroDivisionError(parts[0].version)
 Document.change = broken
 """
 
@@ -408,7 +408,7 @@ async def test_a_defect_is_told_once_and_stops_nothing(cache: Path, folder: Path
 NOISE = """
 from guider_ls.source import read
 quiet = read.read_program
-read.read_program = lambda text: (print(text), quiet(text))[1]
+read.read_program = lambda text, *rest: (print(text), quiet(text, *rest))[1]
 """
 
 

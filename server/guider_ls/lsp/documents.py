@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from guider_engine.wire import CaptureRecord, Localization
 from guider_ls.analysis.fingerprint import Fingerprint
+from guider_ls.lsp.positions import Encoding, from_position, to_range
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.present.report import Report
 from guider_ls.source.lines import Lines
 from guider_ls.source.moves import moves
+from guider_ls.source.notebook import Combined
 from guider_ls.source.sites import LayerSite, SourceMap, Span
-
-if TYPE_CHECKING:
-    from lsprotocol import types
 
 T = TypeVar("T")
 State = Literal["idle", "running", "ranked", "no-signal", "no-target", "error", "untrusted"]
@@ -64,25 +66,40 @@ class Status:
     detail: str = ""
 
 
-class Document:
-    """One open Python document. Its places are those of the last good reading, moved with every edit since."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text that the client knows by a URI: a file's, or that of one code cell of a notebook."""
 
-    def __init__(self, uri: str, path: Path | None, version: int | None, text: str) -> None:
+    uri: str
+    version: int | None
+    lines: Lines
+    first: int = 0
+    """The line of the document on which it begins."""
+    number: int = 0
+    """Of a cell: among all cells of the notebook, counted from 1."""
+
+
+class Document:
+    """One open program. Its places are those of the last good reading, moved with every edit since.
+
+    Inside, a place is a line and column of the whole program. The client means a part and a place in it.
+    """
+
+    def __init__(self, uri: str, path: Path | None, parts: tuple[Part, ...]) -> None:
         """Open a document; ``path`` is ``None`` where it is not a file."""
         self.uri = uri
         self.path = path
-        self.version = version
-        self.lines = Lines(text)
+        self.parts = parts
         self.problem = ""
         """Why the text as it is cannot be read, where it cannot."""
         self.status = Status()
         self.read_once = asyncio.Event()
         """Set when the first reading has ended, well or not."""
         self.reading: Reading | None = None
-        self.lenses: list[types.CodeLens] | None = None
-        """What the client was given last, if it asked."""
-        self.published: types.PublishDiagnosticsParams | None = None
-        """The diagnostics that the client shows, if there are any."""
+        self.lenses: dict[str, list[types.CodeLens]] = {}
+        """What the client was given last for the parts that it asked for."""
+        self.published: dict[str, types.PublishDiagnosticsParams] = {}
+        """The diagnostics that the client shows, for the parts that have any."""
         self.report: Report | None = None
         """The result joined with the text, where there is a result."""
         self._derived: dict[Hashable, Any] = {}
@@ -93,12 +110,60 @@ class Document:
         """What its runs and its stored result are known by."""
         return str(self.path or self.uri)
 
-    def change(self, text: str, version: int | None) -> None:
-        """Take over a new text, and move what is known with it."""
-        lines = Lines(text)
-        move = moves(self.lines, lines)
+    @property
+    def text(self) -> str:
+        """The text as it is."""
+        return "\n".join(part.lines.text for part in self.parts)
+
+    def program(self) -> Callable[[], Combined]:
+        """How to make Python of the text as it is now; that takes time.
+
+        The function raises `InputError` ("program-syntax") where the last reading tells more.
+        """
+        return partial(Combined, self.text, (), ())
+
+    def change(self, parts: tuple[Part, ...]) -> None:
+        """Take over new texts, and move what is known with them. Parts may come, go and change their order."""
+        now = {part.uri: part for part in parts}
+
+        @cache
+        def inside(part: Part) -> Callable[[Span], Span | None]:
+            return moves(part.lines, now[part.uri].lines)
+
+        def move(place: Span) -> Span | None:
+            old = self._part_at(place.line)
+            new = now.get(old.uri)
+            if new is None:
+                return None
+            moved: Span | None = _shifted(place, -old.first)
+            if moved is not None and new.lines is not old.lines:
+                moved = inside(old)(moved)
+            return moved and _shifted(moved, new.first)
+
         self._places = {span: place and move(place) for span, place in self._places.items()}
-        self.lines, self.version = lines, version
+        self.parts = parts
+
+    # Places as the client knows them
+
+    def part(self, uri: str) -> Part | None:
+        """The part of that URI."""
+        return next((part for part in self.parts if part.uri == uri), None)
+
+    def location(self, place: Span, encoding: Encoding) -> types.Location:
+        """A place in the client's terms."""
+        part = self._part_at(place.line)
+        return types.Location(part.uri, to_range(part.lines, _shifted(place, -part.first), encoding))
+
+    def position(self, uri: str, position: types.Position, encoding: Encoding) -> tuple[int, int] | None:
+        """Line and column of a place that the client means; ``None``: there is no such part."""
+        part = self.part(uri)
+        if part is None:
+            return None
+        line, column = from_position(part.lines, position, encoding)
+        return (part.first + line, column) if line < len(part.lines) else None
+
+    def _part_at(self, line: int) -> Part:
+        return self.parts[bisect_right(self.parts, line, key=lambda part: part.first) - 1]
 
     def take(self, reading: Reading) -> None:
         """Take over a reading of the text as it is now."""
@@ -161,3 +226,7 @@ class Document:
             if found is None or (place.line, place.column) >= (found[0].line, found[0].column):
                 found = place, site
         return found[1] if found else None
+
+
+def _shifted(span: Span, lines: int) -> Span:
+    return Span(span.line + lines, span.column, span.end_line + lines, span.end_column)

@@ -11,6 +11,12 @@ from pygls.protocol import LanguageServerProtocol
 class Protocol(LanguageServerProtocol):
     """Answers requests that cannot be understood with the error that pygls only logs."""
 
+    # The text of a document is kept once, by our own handlers. What pygls would keep of notebooks goes wrong with
+    # edits of a part of a cell, and fails on changes that do not fit.
+    lsp_notebook_document__did_open = None  # type: ignore[assignment]
+    lsp_notebook_document__did_change = None  # type: ignore[assignment]
+    lsp_notebook_document__did_close = None  # type: ignore[assignment]
+
     def structure_message(self, data: dict[str, Any]) -> Any:
         """Turn the JSON of one message into its type."""
         try:

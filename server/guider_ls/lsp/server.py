@@ -33,6 +33,7 @@ from guider_ls.lsp.features import (
     hover,
     lenses,
     lifecycle,
+    notebooks,
     synchronization,
     watching,
 )
@@ -42,6 +43,7 @@ from guider_ls.lsp.runs import Runs
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.project.settings import Settings, from_mapping
 from guider_ls.project.targets import project_root
+from guider_ls.source.notebook import Combined, in_cells
 from guider_ls.source.sites import SourceMap
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class GuiderServer(LanguageServer):
             "guider-ls",
             __version__,
             types.TextDocumentSyncKind.Full,
+            notebooks.SYNCHRONIZED,
             protocol_cls=Protocol,
         )
         self.cache = cache or cache_folder()
@@ -80,6 +83,7 @@ class GuiderServer(LanguageServer):
             lifecycle,
             configuration,
             synchronization,
+            notebooks,
             watching,
             lenses,
             hover,
@@ -91,10 +95,11 @@ class GuiderServer(LanguageServer):
     # Documents and projects
 
     def document(self, uri: str | None) -> Document | None:
-        """An open document; without a URI the only one there is."""
+        """An open document, by its URI or that of one of its cells; without a URI the only one there is."""
         if uri is None:
             return next(iter(self.documents.values())) if len(self.documents) == 1 else None
-        return self.documents.get(uri)
+        found = self.documents.get(uri)
+        return found or next((d for d in self.documents.values() if d.part(uri) is not None), None)
 
     def is_open(self, document: Document) -> bool:
         """Whether this is the document that its URI stands for now; work may outlive it."""
@@ -178,14 +183,14 @@ class GuiderServer(LanguageServer):
 
     async def _read_now(self, document: Document) -> bool:
         """Read the document; return whether text and result are still those that were read."""
-        lines, result = document.lines, document.result
+        parts, result = document.parts, document.result
         project = self.project_of(document)
-        others = {str(d.path): d.lines.text for d in self.documents.values() if d.path and d is not document}
+        others = {str(d.path): d.text for d in self.documents.values() if d.path and d is not document}
         source = await self._in_reader(
-            _read_program, lines.text, document.path, project.root if project else None, others
+            _read_program, document.program(), document.path, project.root if project else None, others
         )
         mapping = await self._aligned(source, result)
-        if document.lines is not lines or document.result is not result:
+        if document.parts is not parts or document.result is not result:
             return False
         document.take(Reading(source, mapping, result))
         return True
@@ -283,11 +288,14 @@ class GuiderServer(LanguageServer):
         self._reader.shutdown(wait=False, cancel_futures=True)
 
 
-def _read_program(text: str, path: Path | None, root: Path | None, overlays: dict[str, str]) -> SourceMap:
+def _read_program(
+    program: Callable[[], Combined], path: Path | None, root: Path | None, overlays: dict[str, str]
+) -> SourceMap:
     # Here, not above: libcst takes longer to import than all the rest.
     from guider_ls.project.reading import read
 
-    return read(text, path, root, overlays)
+    combined = program()
+    return in_cells(read(combined.text, path, root, overlays), combined.cells)
 
 
 def _align(source: SourceMap, model: ModelSummary) -> Mapping:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from guider_ls.lsp.documents import Document, Reading, path_of
+from guider_ls.lsp.documents import Document, Part, Reading, path_of
+from guider_ls.source.lines import Lines
 from guider_ls.source.read import read_program
 
 PROGRAM = """\
@@ -18,9 +19,13 @@ y = Dense(
 
 @pytest.fixture
 def document() -> Document:
-    made = Document("file:///p/train.py", Path("/p/train.py"), 1, PROGRAM)
+    made = Document("file:///p/train.py", Path("/p/train.py"), text(PROGRAM))
     made.take(Reading(read_program(PROGRAM), None, None))
     return made
+
+
+def text(content: str) -> tuple[Part, ...]:
+    return (Part("file:///p/train.py", 1, Lines(content)),)
 
 
 def name_at(document: Document, line: int, column: int) -> str | None:
@@ -38,11 +43,10 @@ def test_the_innermost_construction_around_a_place(document: Document) -> None:
 
 
 def test_places_move_with_every_edit_until_the_next_reading(document: Document) -> None:
-    document.change("\n" + PROGRAM, 2)
-    document.change("\n\n(" + PROGRAM, 3)
+    document.change(text("\n" + PROGRAM))
+    document.change(text("\n\n(" + PROGRAM))
     assert name_at(document, 3, 4) == "Bidirectional"
-    assert document.version == 3
-    document.change(PROGRAM.replace("y = Dense(\n    4,\n)\n", ""), 4)
+    document.change(text(PROGRAM.replace("y = Dense(\n    4,\n)\n", "")))
     assert name_at(document, 1, 4) == "Bidirectional"
     assert [
         s.class_name for s in (document.source.sites if document.source else ()) if document.place(s.span)
@@ -53,7 +57,7 @@ def test_places_move_with_every_edit_until_the_next_reading(document: Document) 
 
 
 def test_what_is_known_before_the_first_reading() -> None:
-    document = Document("untitled:1", None, None, PROGRAM)
+    document = Document("untitled:1", None, text(PROGRAM))
     assert (document.source, document.result, document.report) == (None, None, None)
     assert document.site_at(1, 4) is None
     assert document.key == "untitled:1"

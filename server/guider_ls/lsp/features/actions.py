@@ -10,7 +10,7 @@ from guider_ls.lsp.positions import to_units
 from guider_ls.present.diagnostics import CODE
 
 if TYPE_CHECKING:
-    from guider_ls.lsp.documents import Document
+    from guider_ls.lsp.documents import Part
     from guider_ls.lsp.server import GuiderServer
 
 COMMENT = "  # guider: ignore"
@@ -21,23 +21,22 @@ def register(server: GuiderServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([types.CodeActionKind.QuickFix]))
     def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        document = server.documents.get(params.text_document.uri)
-        if document is None:
+        document = server.document(params.text_document.uri)
+        part = document.part(params.text_document.uri) if document is not None else None
+        if part is None:
             return []
         ours = (d for d in params.context.diagnostics if d.source == "guider" and d.code == CODE)
-        return [action for d in ours if (action := _ignore(server, document, d)) is not None]
+        return [action for d in ours if (action := _ignore(server, part, d)) is not None]
 
 
-def _ignore(
-    server: GuiderServer, document: Document, diagnostic: types.Diagnostic
-) -> types.CodeAction | None:
+def _ignore(server: GuiderServer, part: Part, diagnostic: types.Diagnostic) -> types.CodeAction | None:
     number = diagnostic.range.end.line
-    line = document.lines.line(number)
+    line = part.lines.line(number)
     # No comment can follow a continued line, nor the beginning of a string of several lines.
     if line.endswith("\\") or '"""' in line or "'''" in line:
         return None
     end = types.Position(number, to_units(line, len(line), server.client.encoding))
-    edit = types.WorkspaceEdit(changes={document.uri: [types.TextEdit(types.Range(end, end), COMMENT)]})
+    edit = types.WorkspaceEdit(changes={part.uri: [types.TextEdit(types.Range(end, end), COMMENT)]})
     return types.CodeAction(
         "Ignore this construction (# guider: ignore)", types.CodeActionKind.QuickFix, [diagnostic], edit=edit
     )

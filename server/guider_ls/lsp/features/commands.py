@@ -34,7 +34,7 @@ def register(server: GuiderServer) -> None:
     @server.command("guider.cancel")
     def cancel(*arguments: str) -> None:
         uri = _uri(arguments)
-        document = server.documents.get(uri) if uri else None
+        document = server.document(uri) if uri else None
         # The editor names the active file, whichever it is that runs.
         if not (server.runs.cancel(document) or server.runs.cancel()):
             server.client.tell("GUIDER: nothing is running.")
@@ -58,7 +58,7 @@ def register(server: GuiderServer) -> None:
     @server.command("guider.showLog")
     async def show_engine_log(*arguments: str) -> None:
         uri = _uri(arguments)
-        document = server.documents.get(uri) if uri else None
+        document = server.document(uri) if uri else None
         own = server.project_of(document) if document is not None else None
         await show_log(server, [own] if own is not None else list(server.projects.values()))
 
@@ -81,7 +81,7 @@ def _document(server: GuiderServer, arguments: tuple[str, ...]) -> Document | No
     uri = _uri(arguments)
     document = server.document(uri)
     if document is None:
-        which = f"{uri} is not an open Python file" if uri else "no Python file was named"
+        which = f"{uri} is not an open Python file or notebook" if uri else "no Python file was named"
         server.client.tell(f"GUIDER: {which}. Open the program that builds the model, and try again.")
     return document
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.lsp.positions import to_range
 from guider_ls.present.diagnostics import CODE, CODE_LINK, Finding, findings
 
 if TYPE_CHECKING:
@@ -25,41 +24,41 @@ def publish(server: GuiderServer, document: Document) -> None:
     """Send the diagnostics of a document as of now, if they are others than before."""
     settings = server.settings_of(document)
     suspicious = document.derived(("findings", settings), lambda report: findings(report, settings))
-    found = [
-        diagnostic
-        for finding in ((suspicious or ()) if settings.enable else ())
-        if (diagnostic := _diagnostic(server, document, finding)) is not None
-    ]
-    _send(server, document, types.PublishDiagnosticsParams(document.uri, found, document.version))
+    now = {part.uri: types.PublishDiagnosticsParams(part.uri, [], part.version) for part in document.parts}
+    for finding in (suspicious or ()) if settings.enable else ():
+        if (place := document.place(finding.span)) is not None:
+            location = document.location(place, server.client.encoding)
+            found = _diagnostic(server, document, finding, location.range)
+            now[location.uri].diagnostics = [*now[location.uri].diagnostics, found]
+    _send(server, document, now)
 
 
 def clear(server: GuiderServer, document: Document) -> None:
     """Remove the diagnostics of a document that is gone."""
-    _send(server, document, types.PublishDiagnosticsParams(document.uri, []))
+    _send(server, document, {})
 
 
-def _send(server: GuiderServer, document: Document, params: types.PublishDiagnosticsParams) -> None:
-    shown = params if params.diagnostics else None
-    if document.published != shown:
-        document.published = shown
-        server.text_document_publish_diagnostics(params)
+def _send(server: GuiderServer, document: Document, now: dict[str, types.PublishDiagnosticsParams]) -> None:
+    """Send what differs from what the client shows; parts that are gone have none."""
+    before = document.published
+    document.published = {uri: params for uri, params in now.items() if params.diagnostics}
+    for uri in dict.fromkeys([*before, *document.published]):
+        if before.get(uri) != document.published.get(uri):
+            server.text_document_publish_diagnostics(now.get(uri) or types.PublishDiagnosticsParams(uri, []))
 
 
-def _diagnostic(server: GuiderServer, document: Document, finding: Finding) -> types.Diagnostic | None:
-    place = document.place(finding.span)
-    if place is None:
-        return None
+def _diagnostic(
+    server: GuiderServer, document: Document, finding: Finding, where: types.Range
+) -> types.Diagnostic:
     encoding = server.client.encoding
     related = [
-        types.DiagnosticRelatedInformation(
-            types.Location(document.uri, to_range(document.lines, where, encoding)), item.message
-        )
+        types.DiagnosticRelatedInformation(document.location(place, encoding), item.message)
         for item in finding.related
-        if (where := document.place(item.span)) is not None
+        if (place := document.place(item.span)) is not None
     ]
     result = document.result
     return types.Diagnostic(
-        to_range(document.lines, place, encoding),
+        where,
         finding.message,
         SEVERITIES[finding.severity],
         code=CODE,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.lsp.positions import from_position, to_range
 from guider_ls.present.hover import ranked_hover, static_hover
 from guider_ls.present.phrases import escaped
 
@@ -19,14 +18,15 @@ def register(server: GuiderServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
-        document = server.documents.get(params.text_document.uri)
+        document = server.document(params.text_document.uri)
         if document is None:
             return None
         settings = server.settings_of(document)
         if not (settings.enable and settings.hover):
             return None
-        line, column = from_position(document.lines, params.position, server.client.encoding)
-        site = document.site_at(line, column)
+        encoding = server.client.encoding
+        position = document.position(params.text_document.uri, params.position, encoding)
+        site = document.site_at(*position) if position is not None else None
         if site is None or (place := document.place(site.span)) is None:
             return None
         report = document.report
@@ -38,7 +38,7 @@ def register(server: GuiderServer) -> None:
             text = static_hover(site, notes=_notes(document.status.detail))
         return types.Hover(
             types.MarkupContent(types.MarkupKind.Markdown, text),
-            to_range(document.lines, place, server.client.encoding),
+            document.location(place, encoding).range,
         )
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.lsp.positions import to_range
 from guider_ls.present.lenses import ranked_lenses, static_lenses
 
 if TYPE_CHECKING:
@@ -27,36 +26,39 @@ def register(server: GuiderServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     async def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
-        document = server.documents.get(params.text_document.uri)
+        uri = params.text_document.uri
+        document = server.document(uri)
         if document is None:
             return []
         await document.read_once.wait()
-        document.lenses = lenses_of(server, document)
-        return document.lenses
+        document.lenses[uri] = lenses_of(server, document).get(uri, [])
+        return document.lenses[uri]
 
 
-def lenses_of(server: GuiderServer, document: Document) -> list[types.CodeLens]:
-    """The lenses of a document as of now."""
+def lenses_of(server: GuiderServer, document: Document) -> dict[str, list[types.CodeLens]]:
+    """The lenses of a document as of now, for each of its parts that has any."""
     settings = server.settings_of(document)
     if document.source is None or not (settings.enable and settings.code_lens):
-        return []
+        return {}
     texts = document.derived("lenses", ranked_lenses)
     if texts is None:
         texts = static_lenses(document.source, OFFERS.get(document.status.state, "GUIDER: localize"))
-    found = []
+    found: dict[str, list[types.CodeLens]] = {}
     for lens in texts:
         place = document.place(lens.span)
         if place is not None:
             command = types.Command(lens.text, lens.action, arguments=[document.uri])
-            found.append(types.CodeLens(to_range(document.lines, place, server.client.encoding), command))
+            location = document.location(place, server.client.encoding)
+            found.setdefault(location.uri, []).append(types.CodeLens(location.range, command))
     return found
 
 
 def refresh(server: GuiderServer, document: Document) -> None:
     """Make the client ask again, if it would get another answer."""
-    if document.lenses is None or not server.client.refreshes_lenses:
+    if not document.lenses or not server.client.refreshes_lenses:
         return
-    now = lenses_of(server, document)
+    found = lenses_of(server, document)
+    now = {uri: found.get(uri, []) for uri in document.lenses}
     if now != document.lenses:
         document.lenses = now
         server.spawn(_ask(server))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.lsp.documents import Document, path_of
+from guider_ls.lsp.documents import Document, Part, path_of
+from guider_ls.source.lines import Lines
 
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
@@ -24,17 +25,20 @@ def register(server: GuiderServer) -> None:
         path = path_of(item.uri)
         if item.language_id != "python" and not (path and path.suffix in {".py", ".pyw"}):
             return
-        document = Document(item.uri, path, item.version, item.text)
+        document = Document(item.uri, path, (Part(item.uri, item.version, Lines(item.text)),))
         server.documents[item.uri] = document
         server.read(document)
         server.spawn(opened(server, document))
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeTextDocumentParams) -> None:
-        document = server.documents.get(params.text_document.uri)
-        if document is None or not params.content_changes:
+        uri = params.text_document.uri
+        document = server.documents.get(uri)
+        # A notebook is no text, though some clients open its file as one, too.
+        if document is None or document.part(uri) is None or not params.content_changes:
             return
-        document.change(params.content_changes[-1].text, params.text_document.version)
+        lines = Lines(params.content_changes[-1].text)
+        document.change((Part(document.uri, params.text_document.version, lines),))
         server.refresh(document)
         server.read(document, DEBOUNCE)
         server.read_importers(document, DEBOUNCE)
@@ -42,21 +46,15 @@ def register(server: GuiderServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def did_save(params: types.DidSaveTextDocumentParams) -> None:
         document = server.documents.get(params.text_document.uri)
-        if document is None or (project := server.project_of(document)) is None:
-            return
-        server.read(document)
-        if not server.client.watches_files:
-            server.forget_roots()
-            project.reconfigure()
-        await server.runs.request(document, project, "save")
-        # A module may be where another program has its test set from.
-        for other in server.documents_of(project):
-            if other is not document and document.path in server.runs.reads(other):
-                await server.runs.request(other, project, "files")
+        if document is not None:
+            await saved(server, document)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
-        forget(params.text_document.uri)
+        uri = params.text_document.uri
+        document = server.documents.get(uri)
+        if document is not None and document.part(uri) is not None:
+            forget(uri)
 
     def forget(uri: str) -> None:
         for document in list(server.documents.values()):
@@ -78,6 +76,22 @@ def register(server: GuiderServer) -> None:
     def did_delete(params: types.DeleteFilesParams) -> None:
         for file in params.files:
             forget(file.uri)
+
+
+async def saved(server: GuiderServer, document: Document) -> None:
+    """Localize what the saved file may have changed."""
+    project = server.project_of(document)
+    if project is None:
+        return
+    server.read(document)
+    if not server.client.watches_files:
+        server.forget_roots()
+        project.reconfigure()
+    await server.runs.request(document, project, "save")
+    # A module may be where another program has its test set from.
+    for other in server.documents_of(project):
+        if other is not document and document.path in server.runs.reads(other):
+            await server.runs.request(other, project, "files")
 
 
 async def opened(server: GuiderServer, document: Document) -> None:
