@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 from guider_engine.wire import LayerPath, ModelLayer, ModelSummary, Origin, Stray
 from guider_ls.mapping.comparison import automatic_number, fits
 from guider_ls.mapping.mapping import UnmatchedLayer
-from guider_ls.mapping.reasons import lines
+from guider_ls.mapping.reasons import line, lines
 from guider_ls.source.catalog import is_application
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.lines import Lines
@@ -76,8 +75,8 @@ class Origins:
     def _index(self, index: int, site: LayerSite) -> None:
         span = site.span
         self._by_end[site.file, _end(span)] = index
-        for line in range(span.line, span.end_line + 1):
-            self._by_line.setdefault((site.file, line), []).append(index)
+        for number in range(span.line, span.end_line + 1):
+            self._by_line.setdefault((site.file, number), []).append(index)
 
     def settle(self, model: ModelSummary) -> Settled:
         """Pair the layers of a model with the sites at their origins."""
@@ -304,19 +303,20 @@ class Origins:
         return self._both(file)[1]
 
     def _gone(self, origin: Origin) -> str:
-        file = "" if self._file(origin.file) == "" else f"{PurePath(origin.file).name}, "
-        return f"made by {file}line {origin.line + 1} of the program that ran, which is gone"
+        where = line(self._file(origin.file), origin.line)
+        return f"made by {where} when the program ran, which is gone"
 
     def _where(self, location: Location, seen_from: str = "") -> str:
-        file = "" if location.file == seen_from else f"{PurePath(location.file or self._run.program).name}, "
-        return f"{file}line {location.span.line + 1}"
+        """A line, with its file where that is another."""
+        file = "" if location.file == seen_from else location.file or self._run.program
+        return line(file, location.span.line)
 
 
 def doubt(layer: ModelLayer, candidates: Sequence[LayerSite]) -> UnmatchedLayer:
     """A layer that came from one of several calls, and nothing says from which."""
     found = lines(candidates)
-    several = len({site.span.line for site in candidates}) == 1
-    reason = f"could be each of {len(candidates)} calls in {found}" if several else f"could be {found}"
+    together = len({(site.file, site.span.line) for site in candidates}) == 1
+    reason = f"could be each of {len(candidates)} calls in {found}" if together else f"could be {found}"
     return UnmatchedLayer(layer.path, reason, tuple(candidates))
 
 

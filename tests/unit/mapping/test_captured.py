@@ -125,7 +125,7 @@ def test_a_deleted_call_has_no_site() -> None:
     )
     assert calls(found, now) == {1: "Flatten()", 2: "Dense(3)"}
     (left,) = found.unmatched_layers
-    assert left.reason == "made by line 4 of the program that ran, which is gone"
+    assert left.reason == "made by line 4 when the program ran, which is gone"
 
 
 def test_a_call_that_was_cut_and_pasted() -> None:
@@ -193,14 +193,14 @@ def test_layers_made_in_another_module_move_with_it() -> None:
     run = Run(PROGRAM, {PROGRAM: (text, text), "/p/blocks.py": (blocks, "# new\n" + blocks)})
     (match,) = align(read_program(text), model(made), run).matches
     assert (match.site.file, match.site.span.line, match.site.class_name) == ("/p/blocks.py", 4, "Dense")
-    assert match.reason == "constructed here when the program ran, called from train.py, line 4"
+    assert match.reason == "constructed here when the program ran, called from line 4 of train.py"
     assert [(caller.file, caller.span.line) for caller in match.callers] == [("", 3)]
 
 
 def test_a_file_that_is_gone() -> None:
     text = K + "m = keras.Sequential([Dense(4)])\n"
     found = mapped(text, model(layer(0, "Dense", Origin("/p/old.py", 6, 0, 6, 8))))
-    assert found.unmatched_layers[0].reason == "made by old.py, line 7 of the program that ran, which is gone"
+    assert found.unmatched_layers[0].reason == "made by line 7 of old.py when the program ran, which is gone"
 
 
 def test_what_has_no_origin_is_aligned() -> None:

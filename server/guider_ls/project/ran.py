@@ -1,0 +1,39 @@
+"""The run that a model was captured from, as the mapper needs it: what ran, and what its files are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from guider_engine.wire import CaptureRecord
+from guider_ls.errors import InputError
+from guider_ls.mapping.captured import Run
+from guider_ls.project.captures import source_copies
+from guider_ls.source.decode import decode
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def ran(record: CaptureRecord, model: str, overlays: Mapping[str, str] = _NOTHING) -> Run:
+    """The run of a capture. Reads files: not for an event loop.
+
+    Args:
+        record: of the run.
+        model: path of the model that is localized.
+        overlays: texts of open documents, by absolute path; they count before the files.
+    """
+    texts = {}
+    for path, copy in source_copies(record).items():
+        then = _text(copy)
+        now = overlays.get(path, _text(Path(path)))
+        if then is not None and now is not None:
+            texts[path] = then, now
+    others = tuple((other.name, other.model) for other in record.models if other.path != model)
+    return Run(record.program.path, texts, record.strays, others)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return decode(path.read_bytes())
+    except (OSError, InputError):
+        return None
