@@ -147,6 +147,7 @@ class Running {
       documentSelector: [
         { scheme: 'file', language: 'python' },
         { scheme: 'untitled', language: 'python' },
+        { notebook: 'jupyter-notebook', language: 'python' },
       ],
       outputChannel: output,
       stdioOptions: { stdout: logLines, stderr: logLines },

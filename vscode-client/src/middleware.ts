@@ -6,16 +6,30 @@ import type { EditorInterpreter } from './pythonExtension';
 
 type Middleware = NonNullable<LanguageClientOptions['middleware']>;
 
+/** The program in the active editor: a Python file, or a notebook as a whole. */
+export function programInEditor(): vscode.Uri | undefined {
+  const notebook = vscode.window.activeNotebookEditor?.notebook;
+  if (notebook !== undefined) {
+    return notebook.notebookType === 'jupyter-notebook' ? notebook.uri : undefined;
+  }
+  const document = vscode.window.activeTextEditor?.document;
+  return document?.languageId === 'python' ? document.uri : undefined;
+}
+
 /** The program that a command without argument means: the active editor's, else the last one that was. */
 export class ActiveProgram implements vscode.Disposable {
   private last: vscode.Uri | undefined;
   private readonly subscription: vscode.Disposable;
 
   constructor() {
-    this.remember(vscode.window.activeTextEditor);
-    this.subscription = vscode.window.onDidChangeActiveTextEditor((editor) => {
-      this.remember(editor);
-    });
+    const remember = (): void => {
+      this.last = programInEditor() ?? this.last;
+    };
+    remember();
+    this.subscription = vscode.Disposable.from(
+      vscode.window.onDidChangeActiveTextEditor(remember),
+      vscode.window.onDidChangeActiveNotebookEditor(remember),
+    );
   }
 
   get uri(): vscode.Uri | undefined {
@@ -24,12 +38,6 @@ export class ActiveProgram implements vscode.Disposable {
 
   dispose(): void {
     this.subscription.dispose();
-  }
-
-  private remember(editor: vscode.TextEditor | undefined): void {
-    if (editor?.document.languageId === 'python') {
-      this.last = editor.document.uri;
-    }
   }
 }
 

@@ -1,6 +1,7 @@
 /** The language status item (beside the language in the status bar): what GUIDER knows about the program in the editor. */
 
 import * as vscode from 'vscode';
+import { programInEditor } from './middleware';
 
 export type State = 'idle' | 'running' | 'ranked' | 'no-signal' | 'no-target' | 'error' | 'untrusted';
 
@@ -35,7 +36,11 @@ export class Status implements vscode.Disposable {
       vscode.window.onDidChangeActiveTextEditor(() => {
         this.refresh();
       }),
+      vscode.window.onDidChangeActiveNotebookEditor(() => {
+        this.refresh();
+      }),
       vscode.workspace.onDidCloseTextDocument((document) => this.byUri.delete(document.uri.toString())),
+      vscode.workspace.onDidCloseNotebookDocument((notebook) => this.byUri.delete(notebook.uri.toString())),
     );
   }
 
@@ -74,7 +79,7 @@ export class Status implements vscode.Disposable {
   }
 
   private refresh(): void {
-    const active = vscode.window.activeTextEditor?.document.uri.toString();
+    const active = programInEditor()?.toString();
     const status = (active === undefined ? undefined : this.byUri.get(active)) ?? this.general;
     if (status === undefined) {
       this.show('GUIDER', '', COMMANDS.idle, vscode.LanguageStatusSeverity.Information, false);
