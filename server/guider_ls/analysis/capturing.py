@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from guider_engine.wire import Program, Progress
 from guider_ls.analysis.engine import Engine
-from guider_ls.errors import GuiderError
 from guider_ls.project.captures import Capture, Captures, changes, unwritable
-
-KERAS_2 = "keras-2-program"
-"""Code of a failure that the program has because it is written for Keras 2."""
 
 
 async def capture(
@@ -20,6 +17,7 @@ async def capture(
     program: Program,
     on_progress: Callable[[Progress], None],
     on_output: Callable[[bytes], None] = lambda _data: None,
+    keep: Sequence[Path] = (),
 ) -> Capture:
     """Run a program in a fresh process of the engine, keep what it trains, and remove what is too old to be kept.
 
@@ -29,6 +27,7 @@ async def capture(
         program: what to run, and how.
         on_progress: called on the event loop.
         on_output: gets what is printed as it comes, in a thread.
+        keep: folders of captures that are not too old.
 
     Raises:
         GuiderError: what `Engine.capture` raises, or "cache-unwritable". Then nothing is kept.
@@ -39,12 +38,5 @@ async def capture(
     except BaseException as error:
         await asyncio.to_thread(captures.discard, folder)
         raise (unwritable(folder, error) if isinstance(error, OSError) else error) from None
-    await asyncio.to_thread(captures.prune, (folder,))
+    await asyncio.to_thread(captures.prune, (folder, *keep))
     return Capture(folder, record, await asyncio.to_thread(changes, record))
-
-
-def would_run_on_legacy(found: Capture | GuiderError, program: Program, engine: Engine) -> bool:
-    """Whether the program failed for being written for Keras 2, which the engine has."""
-    failure = found if isinstance(found, GuiderError) else found.record.failure
-    has = engine.hello is not None and "tf-keras" in engine.hello.packages
-    return failure is not None and failure.code == KERAS_2 and has and not program.legacy_keras

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from guider_ls.analysis.capturing import capture, would_run_on_legacy
+from guider_ls.analysis.capturing import capture
 from guider_ls.analysis.engine import Engine
 from guider_ls.cli import console
 from guider_ls.cli.inputs import Project, captures
-from guider_ls.errors import GuiderError
 from guider_ls.project.captures import Capture, command_line, to_program, when
-
-LEGACY = "the option --legacy-keras runs it on tf_keras, which is installed."
 
 
 async def captured(
@@ -33,14 +30,4 @@ async def captured(
         )
         return found
     progress.say(f"Running {command_line(program)}")
-    try:
-        done = await capture(engine, kept, program, progress, progress.pass_on)
-    except GuiderError as error:
-        progress.clear()
-        if would_run_on_legacy(error, program, engine):
-            console.print_note(LEGACY)
-        raise
-    if would_run_on_legacy(done, program, engine):
-        progress.clear()
-        console.print_note(LEGACY)
-    return done
+    return await capture(engine, kept, program, progress, progress.pass_on)

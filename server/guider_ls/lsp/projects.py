@@ -113,6 +113,11 @@ class Project:
         """What the engine printed last; empty where there is no engine."""
         return self._engine.log_tail() if self._engine is not None else ""
 
+    def has_package(self, name: str) -> bool:
+        """Whether the interpreter has a package that matters, as far as its engine was asked."""
+        hello = self._engine.hello if self._engine is not None else None
+        return hello is not None and name in hello.packages
+
     async def close_engine(self) -> None:
         """End the engine, busy or not."""
         engine, self._engine = self._engine, None

@@ -1,4 +1,4 @@
-"""From a wish to localize to a result: what is needed, whether anything changed, the run, its failures."""
+"""From a wish to localize or to train to a result: what is needed, whether anything changed, the run, its failures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from guider_ls.analysis.store import Stored
 from guider_ls.errors import Cancelled, GuiderError, InputError, UsageError
 from guider_ls.lsp.client import Button
 from guider_ls.lsp.documents import Document, Result, State, Status
-from guider_ls.lsp.features.commands import show_log
+from guider_ls.lsp.features.commands import choose_captured_model, show_log
 from guider_ls.lsp.projects import Project
-from guider_ls.project.targets import find_target, to_inputs
+from guider_ls.lsp.trainings import Trainings, Wish
+from guider_ls.project.captures import Capture, Captures, notices, require_file
+from guider_ls.project.targets import Target, find_target, to_inputs
 
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
     from guider_ls.project.interpreter import Interpreter
+    from guider_ls.project.settings import Settings
 
 Reason = Literal["command", "open", "save", "files"]
 """Why a localization is wished for."""
@@ -45,8 +48,7 @@ class Plan:
     """What a run would read."""
 
     fingerprint: Fingerprint
-    origin: str
-    """How model and test set were found, for people."""
+    target: Target
 
 
 class Runs:
@@ -61,6 +63,11 @@ class Runs:
         """Programs whose run the user is cancelling."""
         self._asked: set[str] = set()
         """Programs that the user asked for, until a run for them starts, be it of a newer wish."""
+        self._wishes: dict[str, Wish] = {}
+        """Programs that are to be run first, until a run for them starts."""
+        self._training: set[str] = set()
+        """Programs that are being run."""
+        self.trainings = Trainings(server, Captures(server.cache / "captures"))
 
     async def restore(self, document: Document, project: Project) -> None:
         """Show the stored result of a document, if it is one of the inputs as they are now."""
@@ -75,28 +82,22 @@ class Runs:
         except GuiderError:
             return
         if stored.fingerprint.same(plan.fingerprint) and document.result is None:
-            result = Result(
-                stored.localization, stored.finished, plan.fingerprint, 0, plan.origin, stored.capture
-            )
+            origin = plan.target.source
+            result = Result(stored.localization, stored.finished, plan.fingerprint, 0, origin, stored.capture)
             await self._server.show(document, result)
 
     async def request(self, document: Document, project: Project, reason: Reason) -> None:
         """Localize, if the settings want it for this reason and anything changed."""
         settings = await project.configured()
         explicit = reason == "command"
-        if not settings.enable:
-            if explicit:
-                self._client.tell("GUIDER is switched off by the setting guider.enable.")
+        if not self._may_run(document, settings, explicit=explicit):
             return
-        if document.path is None:
-            if explicit:
-                self._client.tell("GUIDER: save the program to a file first, then localize.")
+        due = reason == "save" and settings.train_on_save
+        if due and await self.trainings.is_due(document, project, settings):
+            await self.train(document, project, Wish("", asked=False))
             return
-        if not self._client.trusted:
-            self._status(document, "untrusted", "GUIDER: not trusted", UNTRUSTED)
-            if explicit:
-                self._client.tell(UNTRUSTED, types.MessageType.Warning)
-            return
+        if reason == "save" and document.result is not None and document.result.capture is not None:
+            return  # only running the program gives another model
         if not explicit and settings.run == "manual":
             return
         if reason == "save" and settings.run == "onModelChange" and self._client.watches_files:
@@ -105,7 +106,51 @@ class Runs:
             if project.scheduler.running == document.key and document.status.state == "running":
                 return
             self._client.forget(str(project.root))
+            self.trainings.forget(document)
         self._submit(document, project, explicit)
+
+    async def train(self, document: Document, project: Project, wish: Wish) -> None:
+        """Run the program and localize in what it trains; a run of it that is under way is ended."""
+        settings = await project.configured()
+        if not self._may_run(document, settings, explicit=wish.asked):
+            return
+        if document.path is not None and document.path.suffix not in PROGRAMS:
+            self._client.tell(f"GUIDER runs programs (.py); {document.path.name} is none.")
+            return
+        if wish.asked and (name := await self.trainings.unsaved(document, project)):
+            self._client.tell(
+                f"GUIDER: save {name} first. What is on the disk is run.", types.MessageType.Warning
+            )
+            return
+        self._client.forget(str(project.root))
+        if document.key in self._training:
+            project.scheduler.cancel(document.key)
+        self._wishes[document.key] = wish
+        self._submit(document, project, wish.asked)
+
+    async def localize_captured(
+        self, document: Document, project: Project, capture: Capture, name: str
+    ) -> None:
+        """Localize in this model of a capture."""
+        self.trainings.take(document, capture, name)
+        self._submit(document, project, explicit=True)
+
+    def _may_run(self, document: Document, settings: Settings, *, explicit: bool) -> bool:
+        """Whether anything may run for a document; the user is told why not, if it is what they asked for."""
+        if not settings.enable:
+            if explicit:
+                self._client.tell("GUIDER is switched off by the setting guider.enable.")
+            return False
+        if document.path is None:
+            if explicit:
+                self._client.tell("GUIDER: save the program to a file first, then localize.")
+            return False
+        if not self._client.trusted:
+            self._status(document, "untrusted", "GUIDER: not trusted", UNTRUSTED)
+            if explicit:
+                self._client.tell(UNTRUSTED, types.MessageType.Warning)
+            return False
+        return True
 
     def _submit(self, document: Document, project: Project, explicit: bool) -> None:
         if explicit:
@@ -117,6 +162,7 @@ class Runs:
         cancelled = False
         key = document.key if document is not None else None
         self._asked = set() if key is None else self._asked - {key}
+        self._wishes = {k: wish for k, wish in self._wishes.items() if key not in (None, k)}
         for project in self._server.projects.values():
             running = project.scheduler.running
             if project.scheduler.cancel(key):
@@ -139,10 +185,11 @@ class Runs:
         if document is None:
             return
         explicit = document.key in self._asked
+        wish = self._wishes.pop(document.key, None)
         self._asked.discard(document.key)
         self._declined.discard(document.key)
         try:
-            await self._localize(document, project, explicit, generation)
+            await self._localize(document, project, explicit, wish, generation)
         except asyncio.CancelledError:
             self._settle(document)
             if explicit:
@@ -159,15 +206,18 @@ class Runs:
             if document.status.state == "running" and project.scheduler.is_newest(document.key, generation):
                 self._settle(document)
 
-    async def _localize(self, document: Document, project: Project, explicit: bool, generation: int) -> None:
+    async def _localize(
+        self, document: Document, project: Project, explicit: bool, wish: Wish | None, generation: int
+    ) -> None:
         await self._server.until_read(document)
         if not self._server.is_open(document):
             return
         if document.source is None:
             raise InputError("program-syntax", document.problem or "The program cannot be read.")
-        if not explicit and not document.source.sites:
+        if not explicit and wish is None and not document.source.sites:
             return
-        plan = await self._plan(document, project, settle=True)
+        capture = await self._train(document, project, wish) if wish is not None else None
+        plan = await self._plan(document, project, capture, settle=wish is None)
         shown = document.result
         if shown is not None and shown.fingerprint.same(plan.fingerprint):
             self._settle(document)
@@ -201,7 +251,24 @@ class Runs:
             self._failures[document.key] = failure
             raise
         self._failures.pop(document.key, None)
-        await self._publish(document, project, result, explicit)
+        await self._publish(document, project, result, capture, explicit)
+
+    async def _train(self, document: Document, project: Project, wish: Wish) -> Capture:
+        self._training.add(document.key)
+        try:
+            capture = await self.trainings.run(document, project, wish, partial(self.cancel, document))
+        finally:
+            self._training.discard(document.key)
+        record = capture.record
+        if record.failure is not None:
+            text = f"GUIDER: {record.failure.message} What it trained until then is localized."
+            button = self._way_out(document, project, record.failure.code, record.failure.message)
+            self._client.tell_once(str(project.root), text, types.MessageType.Warning, button)
+        elif len(record.models) > 1 and not wish.model:
+            text = f"GUIDER: the program trained {len(record.models)} models; localized is {capture.model().name}."
+            button = Button("Choose Another", partial(choose_captured_model, self._server, document, project))
+            self._client.tell_once(str(project.root), text, types.MessageType.Info, button)
+        return capture
 
     async def _ask(
         self, document: Document, project: Project, plan: Plan, interpreter: Interpreter, generation: int
@@ -210,10 +277,12 @@ class Runs:
         self._status(document, "running", "GUIDER: localizing")
         self._server.refresh(document)
         title = f"GUIDER: localizing {program}"
-        inputs = plan.fingerprint.inputs
+        inputs, target = plan.fingerprint.inputs, plan.target
         async with self._client.progress(title, partial(self.cancel, document)) as on_progress:
             for last in (False, True):
                 engine = await project.engine(interpreter)
+                if target.capture is not None and target.captured is not None:
+                    require_file(target.captured, alive=engine.has_captured(target.capture.folder))
                 try:
                     localization = await engine.localize(inputs, on_progress)
                     break
@@ -223,18 +292,27 @@ class Runs:
                     if last or not fresh or not error.code.startswith(("model", "test-data")):
                         raise
                     await asyncio.sleep(_RETRY_AFTER)
-        origin = f"{plan.origin}; interpreter: {interpreter.source}"
-        return Result(localization, time.time(), plan.fingerprint, generation, origin)
+        origin = f"{target.source}; interpreter: {interpreter.source}"
+        if target.capture is None or target.captured is None:
+            return Result(localization, time.time(), plan.fingerprint, generation, origin)
+        said = notices(target.capture, target.captured, inputs.test_data)
+        localization = replace(localization, notices=(*said, *localization.notices))
+        record = target.capture.record
+        return Result(localization, time.time(), plan.fingerprint, generation, origin, record)
 
-    async def _publish(self, document: Document, project: Project, result: Result, explicit: bool) -> None:
+    async def _publish(
+        self, document: Document, project: Project, result: Result, capture: Capture | None, explicit: bool
+    ) -> None:
         """Show and store a result; where files or settings changed while it was computed, run again instead."""
-        now = await self._plan(document, project)
+        now = await self._plan(document, project, capture)
         if not now.fingerprint.same(result.fingerprint):
             if project.scheduler.is_newest(document.key, result.generation):
                 self._submit(document, project, explicit)
             return
         try:
-            stored = Stored(document.key, result.fingerprint, result.finished, result.localization)
+            stored = Stored(
+                document.key, result.fingerprint, result.finished, result.localization, result.capture
+            )
             await asyncio.to_thread(self._server.store.save, stored)
         except OSError as error:
             self._client.log(f"the result cannot be stored: {error}", types.MessageType.Warning)
@@ -242,14 +320,24 @@ class Runs:
         if current is not None:
             await self._server.show(current, result)
 
-    async def _plan(self, document: Document, project: Project, *, settle: bool = False) -> Plan:
-        settings = await project.configured()
-        target = await asyncio.to_thread(find_target, document.path, project.root, settings, document.source)
+    async def _plan(
+        self, document: Document, project: Project, capture: Capture | None = None, *, settle: bool = False
+    ) -> Plan:
+        """What to read; a ``capture`` that was made for this very run comes first."""
+        settings = self.trainings.settings(document, await project.configured())
+        trained = capture is not None
+        if capture is None:
+            capture = await self.trainings.latest(document, settings)
+            trained = self.trainings.was_wanted(document, capture)
+        target = await asyncio.to_thread(
+            partial(find_target, trained=trained),
+            *(document.path, project.root, settings, document.source, capture),
+        )
         inputs = to_inputs(target, settings)
         if settle:
             await settled(files_of(inputs))
         fingerprint = await asyncio.to_thread(self._server.fingerprints.take, inputs)
-        return Plan(fingerprint, target.source)
+        return Plan(fingerprint, target)
 
     def _known(self, fingerprint: Fingerprint, generation: int) -> Result | None:
         """The same question answered for another open document."""
@@ -279,13 +367,21 @@ class Runs:
         else:
             self._status(document, "error", "GUIDER: failed", error.message)
         if explicit or (not no_target and error.code != "program-syntax"):
-            button = (
-                Button("Show Log", partial(show_log, self._server, [project]))
-                if project.engine_log()
-                else None
-            )
+            button = self._way_out(document, project, error.code, error.message)
             self._client.tell_once(str(project.root), f"GUIDER: {error.message}", button=button)
         self._server.refresh(document)
+
+    def _way_out(self, document: Document, project: Project, code: str, message: str) -> Button | None:
+        """What to offer with the message of a failure."""
+        if code == "keras-2-program" and "legacyKeras" in message and project.has_package("tf-keras"):
+            return Button("Run on tf_keras", partial(self._train_on_legacy, document, project))
+        if project.engine_log():
+            return Button("Show Log", partial(show_log, self._server, [project]))
+        return None
+
+    async def _train_on_legacy(self, document: Document, project: Project) -> None:
+        self.trainings.on_legacy(document)
+        await self.train(document, project, Wish("", asked=True))
 
     def _settle(self, document: Document) -> None:
         """Back to what is shown, after a run that changed nothing."""
@@ -296,7 +392,17 @@ class Runs:
         self._server.show_status(document, Status(state, text, detail))
 
 
-NO_TARGET = frozenset({"target-missing", "target-ambiguous", "model-missing", "test-data-missing"})
+PROGRAMS = frozenset({".py", ".pyw"})
+NO_TARGET = frozenset(
+    {
+        "target-missing",
+        "target-ambiguous",
+        "model-missing",
+        "test-data-missing",
+        "captured-model-unknown",
+        "captured-no-tests",
+    }
+)
 UNTRUSTED = (
     "GUIDER does not run the model of a folder that is not trusted: loading a model executes code. Trust the folder "
     "to localize faults."

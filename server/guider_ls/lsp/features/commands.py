@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from guider_ls.errors import InputError
+from guider_ls.lsp.trainings import Wish, described
+
 if TYPE_CHECKING:
     from guider_ls.lsp.documents import Document
     from guider_ls.lsp.projects import Project
@@ -21,15 +24,25 @@ def register(server: GuiderServer) -> None:
 
     @server.command("guider.localize")
     async def localize(*arguments: str) -> None:
-        document = _document(server, arguments)
-        if document is None:
-            return
-        project = server.project_of(document)
-        if project is None:
-            server.client.tell("GUIDER: save the program to a file first, then localize.")
-            return
-        # The run goes on in the background: some clients wait for a command with a short deadline.
-        await server.runs.request(document, project, "command")
+        found = _program(server, arguments)
+        if found is not None:
+            # The run goes on in the background: some clients wait for a command with a short deadline.
+            await server.runs.request(*found, "command")
+
+    @server.command("guider.trainAndLocalize")
+    async def train_and_localize(*arguments: str) -> None:
+        found = _program(server, arguments)
+        if found is not None:
+            model = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
+            await server.runs.train(*found, Wish(model, asked=True))
+
+    @server.command("guider.chooseCapturedModel")
+    async def choose(*arguments: str) -> None:
+        found = _program(server, arguments)
+        if found is not None:
+            model = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
+            # In the background: the user takes their time to answer.
+            server.spawn(choose_captured_model(server, *found, model))
 
     @server.command("guider.cancel")
     def cancel(*arguments: str) -> None:
@@ -63,6 +76,41 @@ def register(server: GuiderServer) -> None:
         await show_log(server, [own] if own is not None else list(server.projects.values()))
 
 
+async def choose_captured_model(
+    server: GuiderServer, document: Document, project: Project, name: str = ""
+) -> None:
+    """Have the user choose among the models of the latest capture, unless one is named, and localize in it."""
+    settings = await project.configured()
+    capture = await server.runs.trainings.latest(document, settings)
+    program = Path(document.key).name
+    if capture is None:
+        server.client.tell(
+            f"GUIDER: {program} was not run under watch yet. Run GUIDER: Train and Localize first."
+        )
+        return
+    models = capture.record.models
+    if not name and len(models) == 1:
+        server.client.tell(f"GUIDER: {program} trained one model, {models[0].name}, and that is localized.")
+        return
+    if not name:
+        titles = {described(model): model.name for model in models}
+        params = types.ShowMessageRequestParams(
+            types.MessageType.Info,
+            f"GUIDER: which of the models of {program} is to be localized?",
+            [types.MessageActionItem(title) for title in titles],
+        )
+        pressed = await server.client.suggest(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
+        name = titles.get(pressed.title, "") if pressed is not None else ""
+        if not name:
+            return
+    try:
+        capture.model(name)
+    except InputError as error:
+        server.client.tell(f"GUIDER: {error.message}", types.MessageType.Error)
+        return
+    await server.runs.localize_captured(document, project, capture, name)
+
+
 async def show_log(server: GuiderServer, projects: Sequence[Project]) -> None:
     """Show what the engines of some projects printed last."""
     logs = [f"{p.root}\n\n{text}" for p in projects if (text := p.engine_log())]
@@ -74,6 +122,18 @@ async def show_log(server: GuiderServer, projects: Sequence[Project]) -> None:
 
 def _uri(arguments: tuple[str, ...]) -> str | None:
     return arguments[0] if arguments and isinstance(arguments[0], str) else None
+
+
+def _program(server: GuiderServer, arguments: tuple[str, ...]) -> tuple[Document, Project] | None:
+    """The document that a command is about, and its project; the user is told if there is none."""
+    document = _document(server, arguments)
+    if document is None:
+        return None
+    project = server.project_of(document)
+    if project is None:
+        server.client.tell("GUIDER: save the program to a file first, then localize.")
+        return None
+    return document, project
 
 
 def _document(server: GuiderServer, arguments: tuple[str, ...]) -> Document | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from guider_ls.lsp.documents import Document, Part, path_of
+from guider_ls.lsp.trainings import uses
 from guider_ls.source.lines import Lines
 
 if TYPE_CHECKING:
@@ -88,10 +89,12 @@ async def saved(server: GuiderServer, document: Document) -> None:
         server.forget_roots()
         project.reconfigure()
     await server.runs.request(document, project, "save")
-    # A module may be where another program has its test set from.
+    # A module may be where another program has its test set from, or a part of that program.
     for other in server.documents_of(project):
         if other is not document and document.path in server.runs.reads(other):
             await server.runs.request(other, project, "files")
+        elif other is not document and document.path is not None and uses(other, document.path):
+            await server.runs.request(other, project, "save")
 
 
 async def opened(server: GuiderServer, document: Document) -> None:
