@@ -203,6 +203,7 @@ BACKEND: Mapping[str, Spelling] = {
     "gather": _now("keras.ops.take", "with axis=0", kept=True),
     "get_value": _now("keras.ops.convert_to_numpy", kept=True),
     "gradients": _gone("use tf.GradientTape", kept=True),
+    "dtype": _gone("tensors have the attribute dtype", kept=True),
     "get_session": _SESSIONS,
     "set_session": _SESSIONS,
     "image_dim_ordering": _now(
@@ -437,6 +438,8 @@ ATTRIBUTES: Mapping[str, Spelling] = {
     "b": _now("bias"),
     "lr": _now("learning_rate", kept=True),
     "get_updates": _now("apply_gradients"),
+    "get_weights": _now("variables"),
+    "decay": _gone("pass a schedule as the learning rate: keras.optimizers.schedules.InverseTimeDecay(…)"),
     "get_shape": _now("shape", kept=True),
     "_keras_shape": _now("shape"),
     "make_one_shot_iterator": _gone("go through the data set itself: for x, y in dataset"),
@@ -444,6 +447,17 @@ ATTRIBUTES: Mapping[str, Spelling] = {
     "output_types": _now("element_spec"),
 }
 """Attributes of the objects of Keras and TensorFlow."""
+
+_NOTED = _gone("leave it out, add_weight notes the variables by itself")
+_REWIRED = _gone("make a new model instead, keras.Model(inputs, outputs)", kept=True)
+
+ASSIGNMENTS: Mapping[str, Spelling] = {
+    "trainable_weights": _NOTED,
+    "non_trainable_weights": _NOTED,
+    "inputs": _REWIRED,
+    "outputs": _REWIRED,
+}
+"""Attributes of Keras' objects that could be set."""
 
 HISTORY: Mapping[str, tuple[str, ...]] = {
     "acc": ("accuracy", "binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"),
@@ -481,6 +495,22 @@ MESSAGES: tuple[tuple[str, str, bool], ...] = (
         True,
     ),
     (r"^`name` must be passed as a keyword argument\. Received: add_weight\('([^']*)'", _ADD_WEIGHT, True),
+    (r"^Could not interpret initializer identifier: \(\d*,", _ADD_WEIGHT.replace("{0}", "…"), True),
+    (
+        r"^Layer `add_metric\(\)` method is deprecated",
+        "uses add_metric, which {keras} does not have: pass metrics to compile",
+        True,
+    ),
+    (
+        r"^Received an invalid value for `(\w+)`, expected a positive integer\. Received: \w+=(\d+\.\d+)$",
+        "passes {0}={1}, which {keras} takes as a whole number: int(…), or // instead of /",
+        True,
+    ),
+    (
+        r"cannot contain character `/`\. Received: name=(\S*/\S*) ",
+        "gives the name '{0}', which {keras} does not take: leave out the /",
+        True,
+    ),
     (r"add_weight\(\) got multiple values for argument 'shape'", _ADD_WEIGHT.replace("{0}", "…"), True),
     (
         r"^Expected `metrics` argument to be a list.*metrics=(\w+) of type <class 'str'>",
@@ -537,16 +567,6 @@ MESSAGES: tuple[tuple[str, str, bool], ...] = (
     (
         r"automatically infer the shape of the Lambda's output",
         "makes a Lambda whose output shape {keras} cannot tell: pass output_shape=",
-        True,
-    ),
-    (
-        r"(?:property|attribute) '(trainable_weights|non_trainable_weights)'(?: of '\w+' object has no setter)?$",
-        "sets {0} of a layer, which {keras} does not allow: leave it out, add_weight notes its variables by itself",
-        False,
-    ),
-    (
-        r"^property '(outputs|inputs)' of '\w+' object has no setter$",
-        "sets {0} of a model, which {keras} does not allow: make a new one, keras.Model(inputs, outputs)",
         True,
     ),
     (

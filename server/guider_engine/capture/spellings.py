@@ -15,6 +15,7 @@ from typing import Any
 from guider_engine.wire import Failure
 
 from .old_keras import (
+    ASSIGNMENTS,
     ATTRIBUTES,
     BACKEND,
     FUNCTION_ARGUMENTS,
@@ -45,7 +46,7 @@ _NO_NAME = re.compile(
     r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)')"
 )
 _NO_ATTRIBUTE = re.compile(r"'(?P<owner>\w+)' object has no attribute '(?P<name>\w+)'")
-_NO_SETTER = re.compile(r"has no setter|can't set attribute")
+_NO_SETTER = re.compile(r"^(?:property|can't set attribute) '(?P<name>\w+)'")
 _KERAS = re.compile(
     r"^(?:keras\._tf_keras\.keras|keras\.api|tf_keras\.api\._v2\.keras|tensorflow\.keras|tf_keras|keras)(?:\.|$)"
 )
@@ -68,6 +69,14 @@ class _Line:
         for node in self.nodes:
             if isinstance(node, ast.Call):
                 yield from ((node, given) for given in node.keywords if given.arg == keyword)
+
+    def attributes(self, name: str) -> list[ast.Attribute]:
+        """Where an attribute of that name is used."""
+        return [node for node in self.nodes if isinstance(node, ast.Attribute) and node.attr == name]
+
+    def owners(self, name: str) -> list[Any]:
+        """The objects whose attribute of that name is used, ``None`` for those that are not known."""
+        return [_resolve(node.value, self.frame) for node in self.attributes(name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +181,9 @@ def _found(error: BaseException, text: str, lines: tuple[_Line, ...], *, in_own_
     if isinstance(error, (ImportError, AttributeError)) and (match := _NO_NAME.search(text)):
         return _name(match["source"] or match["module"], match["imported"] or match["name"])
     if isinstance(error, AttributeError) and (match := _NO_ATTRIBUTE.search(text)):
-        found = _attribute(error, match["owner"], match["name"], lines[0])
-        return found or (None if in_own_code else _message(error, text))
+        return _attribute(error, match["owner"], match["name"], lines[0]) or _message(text, lines[0])
+    if isinstance(error, AttributeError) and (match := _NO_SETTER.search(text)):
+        return _assignment(match["name"], lines[0])
     if isinstance(error, KeyError):
         return _key(error, lines[0]) if in_own_code else None
     if isinstance(error, TypeError) and (match := _UNKNOWN_ARGUMENT.search(text)):
@@ -185,14 +195,10 @@ def _found(error: BaseException, text: str, lines: tuple[_Line, ...], *, in_own_
         )
     if isinstance(error, TypeError) and in_own_code and _MISSING_ARGUMENT.search(text):
         return _misnamed(lines)
-    if in_own_code and not (
-        _NO_SETTER.search(text) and _is_of_keras(type(lines[0].frame.f_locals.get("self")))
-    ):
-        return None
     if match := _UNKNOWN_ARGUMENTS.search(text):
         tables = {**LAYER_ARGUMENTS, **OPTIMIZER_ARGUMENTS, **FUNCTION_ARGUMENTS}
         return _arguments(_NAMES.findall(text[match.end() :]), match["function"] or "", tables, lines)
-    return _message(error, text)
+    return _message(text, lines[0])
 
 
 def _sentence(verb: str, old: str, spelling: Spelling, *, keras: str = "{keras}") -> str:
@@ -219,9 +225,8 @@ def _module(name: str) -> _Found | None:
         key = key.rpartition(".")[0]
     if not key:
         return None
-    never = (
-        name.startswith("tensorflow") and key != "layers.experimental"
-    )  # tensorflow.keras did not have the others
+    # Of these, only the layers of the experimental module were in tensorflow.keras.
+    never = name.startswith("tensorflow") and key != "layers.experimental"
     return _Found(_sentence("imports", f"keras.{key}", MODULES[key]), MODULES[key].kept and not never)
 
 
@@ -244,19 +249,18 @@ def _name(module: str, name: str) -> _Found | None:
 
 
 def _attribute(error: AttributeError, owner: str, name: str, line: _Line) -> _Found | None:
-    nodes = [node for node in line.nodes if isinstance(node, ast.Attribute) and node.attr == name]
     if name in ("as_list", "value") and owner in ("tuple", "int", "NoneType"):
-        if not any("shape" in ast.unparse(node.value) for node in nodes):
+        if not any("shape" in ast.unparse(node.value) for node in line.attributes(name)):
             return None
         said = f"uses .{name} of a shape, which {{keras}} does not have: a shape is a tuple of numbers"
         return _Found(said, name == "as_list")
     if name not in ATTRIBUTES:
         return None
     found = getattr(error, "obj", None)
-    objects = [found] if found is not None else [_resolve(node.value, line.frame) for node in nodes]
+    objects = [found] if found is not None else line.owners(name)
     if not any(_is_of_keras(type(one)) for one in objects):
         return None
-    return _Found(_sentence("uses", f".{name} of a {owner}", ATTRIBUTES[name]), ATTRIBUTES[name].kept)
+    return _Found(_sentence("uses", f".{name} of {owner}", ATTRIBUTES[name]), ATTRIBUTES[name].kept)
 
 
 def _key(error: KeyError, line: _Line) -> _Found | None:
@@ -305,23 +309,28 @@ def _misnamed(lines: tuple[_Line, ...]) -> _Found | None:
     return None
 
 
-def _message(error: BaseException, text: str) -> _Found | None:
+def _assignment(name: str, line: _Line) -> _Found | None:
+    if name in ASSIGNMENTS and any(_is_of_keras(type(one)) for one in line.owners(name)):
+        said = _sentence("sets", f".{name}", ASSIGNMENTS[name])
+        return _Found(said, ASSIGNMENTS[name].kept)
+    return None
+
+
+def _message(text: str, line: _Line) -> _Found | None:
     for pattern, said, kept in MESSAGES:
         if match := re.search(pattern, text, re.DOTALL):
             values = [value or "" for value in match.groups()]
             return _Found(said.format(*values, keras="{keras}"), kept)
     if text == "None values not supported.":
-        return _epsilon(error.__traceback__)
+        return _epsilon(line)
     return None
 
 
-def _epsilon(trace: TracebackType | None) -> _Found | None:
-    while trace is not None:
-        one = trace.tb_frame.f_locals.get("self")
-        if _is_of_keras(type(one)) and getattr(one, "epsilon", 0) is None:
+def _epsilon(line: _Line) -> _Found | None:
+    for model in line.owners("fit"):
+        if _is_of_keras(type(model)) and getattr(getattr(model, "optimizer", None), "epsilon", 0) is None:
             said = "trains with an optimizer that was made with epsilon=None, which {keras} does not take: leave it out"
             return _Found(said, False)
-        trace = trace.tb_next
     return None
 
 
