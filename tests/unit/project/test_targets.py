@@ -1,8 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.unit.project.records import model, program, record
 
 from guider_ls.errors import GuiderError, InputError, UsageError
+from guider_ls.project.captures import Capture
 from guider_ls.project.settings import Settings, TargetSettings, tomllib
 from guider_ls.project.targets import find_target, for_program, is_function, project_root, to_inputs
 from guider_ls.source.sites import Artifact, SourceMap, Span
@@ -154,7 +157,14 @@ def test_nothing_written_says_how_to_name_one(root: Path) -> None:
     touch(root, "train.py")
     error = refused(root, Settings(), source())
     assert error.code == "target-missing"
-    for word in ("--model", "guider.testData", "pyproject.toml", "model.save(", "np.savez(", "--run train.py"):
+    for word in (
+        "--model",
+        "guider.testData",
+        "pyproject.toml",
+        "model.save(",
+        "np.savez(",
+        "--run train.py",
+    ):
         assert word in error.message
     assert written_lines(error) == {"program": "train.py", "model": "model.keras", "test_data": "test.npz"}
 
@@ -246,3 +256,79 @@ def test_the_engine_gets_absolute_paths(root: Path, monkeypatch: pytest.MonkeyPa
     assert inputs.model == str(root / "m.keras")
     assert inputs.test_data == (str(root / "x.npy"), str(root / "y.npy"))
     assert (inputs.seed, inputs.neurons_per_layer) == (3, None)
+
+
+# What was captured
+
+
+def captured(root: Path, *names: str, changed: tuple[str, ...] = (), **of_model: Any) -> Capture:
+    """A capture of train.py in the folder; it holds unless files are named that changed."""
+    folder = root / "captures"
+    folder.mkdir(exist_ok=True)
+    models = tuple(model(folder, n, name, **of_model) for n, name in enumerate(names or ("net",)))
+    return Capture(folder, record(program(root / "train.py", "--small"), models), changed)
+
+
+def test_what_was_captured_comes_before_what_is_written(root: Path) -> None:
+    touch(root, "train.py", "m.keras", "t.npz")
+    capture = captured(root)
+    target = find_target(root / "train.py", root, Settings(), source("m.keras", "t.npz"), capture)
+    (net,) = capture.record.models
+    assert (target.model, target.test_data) == (Path(net.path), (net.tests,))
+    assert (target.capture, target.captured) == (capture, net)
+    assert target.source.startswith("model: net, captured by running train.py --small at ")
+    assert target.source.endswith("test set: test data of fit, train.py line 9")
+
+
+def test_settings_that_name_both_come_before_what_was_captured(root: Path) -> None:
+    touch(root, "train.py", "m.keras", "t.npz")
+    settings = Settings(model="m.keras", test_data=("t.npz",))
+    target = find_target(root / "train.py", root, settings, source(), captured(root))
+    assert (target.model, target.captured) == (root / "m.keras", None)
+
+
+def test_what_the_user_had_run_comes_first(root: Path) -> None:
+    touch(root, "train.py", "m.keras", "t.npz")
+    settings = Settings(model="m.keras", test_data=("t.npz",))
+    target = find_target(root / "train.py", root, settings, source(), captured(root), trained=True)
+    assert target.captured is not None
+    assert target.test_data == (str(root / "t.npz"),)
+
+
+def test_what_is_written_comes_before_an_older_capture(root: Path) -> None:
+    touch(root, "train.py", "m.keras", "t.npz")
+    capture = captured(root, changed=("train.py",))
+    target = find_target(root / "train.py", root, Settings(), source("m.keras", "t.npz"), capture)
+    assert (target.model, target.captured) == (root / "m.keras", None)
+
+
+@pytest.mark.parametrize("written", [(), ("a.keras", "b.keras", "t.npz")])
+def test_an_older_capture_is_better_than_nothing(root: Path, written: tuple[str, ...]) -> None:
+    touch(root, "train.py", *written)
+    capture = captured(root, changed=("train.py",))
+    target = find_target(root / "train.py", root, Settings(), source(*written), capture)
+    assert target.captured is capture.record.models[0]
+    assert "which was before the program changed" in target.source
+
+
+def test_one_of_several_captured_models(root: Path) -> None:
+    touch(root, "train.py")
+    capture = captured(root, "a", "b")
+    target = find_target(root / "train.py", root, Settings(capture_model="b"), source(), capture)
+    assert target.captured is capture.record.models[1]
+    with pytest.raises(InputError) as caught:
+        find_target(root / "train.py", root, Settings(capture_model="c"), source(), capture)
+    assert caught.value.code == "captured-model-unknown"
+
+
+def test_a_captured_model_without_tests(root: Path) -> None:
+    touch(root, "train.py", "t.npz")
+    capture = captured(root, tests="", data_kind="", data="the program fed it no data")
+    with pytest.raises(InputError) as caught:
+        find_target(root / "train.py", root, Settings(), source(), capture)
+    assert caught.value.code == "captured-no-tests"
+    assert "without tests: the program fed it no data." in caught.value.message
+    assert written_lines(caught.value) == {"program": "train.py", "test_data": "test.npz"}
+    for settings, written in ((Settings(test_data=("t.npz",)), source()), (Settings(), source("t.npz"))):
+        target = find_target(root / "train.py", root, settings, written, capture)
+        assert (target.captured, target.test_data) == (capture.record.models[0], (str(root / "t.npz"),))
