@@ -62,13 +62,15 @@ class Comparison:
 
 
 def fits(site: LayerSite, layer: ModelLayer) -> bool:
-    """Whether a layer is of the class that a site constructs."""
-    name = site.qualified_name
+    """Whether a layer is of the class, or of one of the classes, that a site constructs."""
+    return any(_is_of(name, layer) for name in (site.qualified_name, *site.others))
+
+
+def _is_of(name: str, layer: ModelLayer) -> bool:
     if name == "keras.Model" or is_application(name):
         return layer.class_name in _NESTED
-    if name.startswith(("keras.layers.", "keras.Sequential")):
-        return layer.class_name == site.class_name and layer.builtin
-    return layer.class_name == site.class_name and not layer.builtin
+    own = name.startswith(("keras.layers.", "keras.Sequential"))
+    return layer.class_name == name.rpartition(".")[2] and layer.builtin == own
 
 
 _UNNUMBERED = frozenset({"InputLayer", "LayerNormalization", "Normalization", "Rescaling", "ZeroPadding2D"})
@@ -148,7 +150,7 @@ class Comparisons:
 
 def _defaults(site: LayerSite) -> dict[str, Any]:
     """Values that Keras takes for what a site leaves out, where they tell layers apart."""
-    if not site.complete or not site.qualified_name.startswith("keras.layers."):
+    if site.others or not site.complete or not site.qualified_name.startswith("keras.layers."):
         return {}
     given = _arguments(site)
     return {

@@ -73,6 +73,17 @@ def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence
     return f"the lines that construct a {layer.class_name} belong to other layers of the model"
 
 
+_FATES = {
+    "unreached": "in code that does not run",
+    "in-call": "made anew inside each call of a layer, where nothing trains it",
+    "replaced": "its variable gets another value before a model uses it",
+    "unconnected": "called, but its output does not lead to the output of a model",
+    "uncalled": "neither called nor added to a model",
+    "wrapped": "wrapped by another layer, which the model shows as one layer",
+}
+"""See `LayerSite.fate`."""
+
+
 class SiteReasons:
     """Explains sites without layers."""
 
@@ -100,7 +111,7 @@ class SiteReasons:
         """Why the site of that index may well be part of the model although no layer is known to come from it."""
         site = self._sites[index]
         wrapper = self._wrappers.get(index) if index not in self._homes else None
-        if wrapper is not None:
+        if wrapper is not None and site.fate != "in-call":
             return f"wrapped by {wrapper.class_name}, {lines([wrapper])}, which the model shows as one layer"
         for candidates in self._candidates:
             if site in candidates:
@@ -132,7 +143,7 @@ class SiteReasons:
     def _elsewhere(self, index: int) -> str:
         homes = self._homes.get(index)
         if not homes:
-            return "never becomes part of a model in this program"
+            return _FATES.get(self._sites[index].fate, "never becomes part of a model in this program")
         label = next((home.label for home in homes if home.label), "")
         kind = "layer" if homes[0].kind == "class" else "model"
         return f"part of another {kind}, {label}" if label else f"part of another {kind}"

@@ -6,11 +6,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
 
-from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Table, Text, Value, either
+from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Record, Table, Text, Value, either
 
 LONGEST = 512
 """Items of a sequence that is spelled out, and loop rounds that are run one by one."""
@@ -42,6 +43,8 @@ _COMPARE: dict[type[cst.BaseCompOp], Callable[[Any, Any], Any]] = {
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (int, float, str, bool, max, min, abs, sum, round, chr, ord)
 }
+
+_KEYS = (str, int, float, bytes, type(None))
 
 Literal = cst.Integer | cst.Float | cst.SimpleString
 
@@ -81,20 +84,28 @@ def compute(values: Sequence[Value], function: Callable[..., Any]) -> Value:
         result = function(*map(plain, values))
     except (ValueError, TypeError, ArithmeticError, LookupError):
         return UNKNOWN
-    return constant(result, fixed=all(map(is_fixed, values)))
+    return constant(result, fixed=all(map(is_fixed, values)), assumed=any(map(is_assumed, values)))
 
 
-def constant(result: Any, *, fixed: bool) -> Value:
+def constant(result: Any, *, fixed: bool, assumed: bool = False) -> Value:
     """A Python object as a value."""
     if isinstance(result, (list, tuple)) and len(result) <= LONGEST:
-        return Items([constant(item, fixed=fixed) for item in result], isinstance(result, tuple))
+        items = [constant(item, fixed=fixed, assumed=assumed) for item in result]
+        return Items(items, isinstance(result, tuple))
     if isinstance(result, (str, bytes)) and len(result) > LONGEST_TEXT:
         return UNKNOWN
     if isinstance(result, int) and result.bit_length() > 128:
         return UNKNOWN
     if result is None or isinstance(result, (bool, int, float, str, bytes)):
-        return Known(result, fixed)
+        return Known(result, fixed, assumed=assumed)
     return UNKNOWN
+
+
+def is_assumed(value: Value) -> bool:
+    """Whether a constant, or one of a list, is the default of what may be chosen when the program starts."""
+    if isinstance(value, Items):
+        return any(map(is_assumed, value.items))
+    return isinstance(value, Known) and value.assumed
 
 
 def binary(node: cst.BaseBinaryOp, left: Value, right: Value) -> Value:
@@ -149,7 +160,8 @@ def concatenate(parts: Sequence[Value]) -> Value:
         text = "".join(str(part.value) for part in parts if isinstance(part, Known))
         if all(map(is_fixed, parts)):
             return Known(text)
-        return Known(text, fixed=False, pattern="".join(map(_pattern, parts)))
+        pattern = "".join(map(_pattern, parts))
+        return Known(text, fixed=False, pattern=pattern, assumed=any(map(is_assumed, parts)))
     return Text("".join(map(_pattern, parts)))
 
 
@@ -162,7 +174,7 @@ def _pattern(part: Value) -> str:
 def _fill(result: Value, parts: Sequence[str]) -> Value:
     pattern = ".+".join(map(re.escape, parts))
     if isinstance(result, Known):
-        return result if result.fixed else Known(result.value, fixed=False, pattern=pattern)
+        return result if result.fixed else replace(result, pattern=pattern)
     return Text(pattern)
 
 
@@ -226,6 +238,10 @@ def elements(value: Value) -> list[Value] | None:
     """What a loop over the value runs over, item by item; ``None`` when that is not known."""
     if isinstance(value, Items) and value.exact:
         return value.items
+    if isinstance(value, Table) and value.exact and all(isinstance(key, _KEYS) for key in value.items):
+        return [Known(key) for key in value.items]
+    if isinstance(value, Record):
+        return list(value.attributes.values())
     if isinstance(value, Known) and isinstance(value.value, str):
         return [Known(character, value.fixed) for character in value.value[:LONGEST]]
     return None
@@ -264,5 +280,5 @@ def duplicate(value: Value) -> Value:
     if isinstance(value, Items):
         return Items([duplicate(item) for item in value.items], value.is_tuple, value.exact)
     if isinstance(value, Table):
-        return Table({key: duplicate(item) for key, item in value.items.items()})
+        return Table({key: duplicate(item) for key, item in value.items.items()}, value.exact)
     return value

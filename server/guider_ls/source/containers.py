@@ -15,6 +15,14 @@ def table_key(value: Value) -> Any:
     return object()
 
 
+def keys(table: Table) -> list[Value]:
+    """The keys of a dict."""
+    return [
+        Known(key) if isinstance(key, (str, int, float, bytes, type(None))) else UNKNOWN
+        for key in table.items
+    ]
+
+
 def list_method(items: Items, name: str, arguments: Arguments, *, certain: bool) -> Value:
     """Call a method of a list; ``certain``: nothing in the present function may skip or repeat the call."""
     value = arguments.get(0) or UNKNOWN
@@ -29,30 +37,77 @@ def list_method(items: Items, name: str, arguments: Arguments, *, certain: bool)
         at = position.value if isinstance(position, Known) and isinstance(position.value, int) else 0
         items.items.insert(at, arguments.positional[1])
     elif name == "pop":
-        popped = constants.element(items, arguments.get(0) or Known(-1))
-        if items.items and not arguments.positional and items.exact:
-            items.items.pop()
+        index = arguments.get(0) or Known(-1)
+        popped = constants.element(items, index)
+        if items.exact and isinstance(index, Known) and isinstance(index.value, int):
+            at = index.value
+            items.items[at : at + 1 or None] = []
+        items.exact &= certain
         return popped
+    elif name == "copy":
+        return Items(list(items.items), items.is_tuple, items.exact)
+    elif name == "reverse" and certain:
+        items.items.reverse()
+    elif name == "clear" and certain:
+        items.items.clear()
+    elif name in {"index", "count"}:
+        return UNKNOWN
     elif name in {"reverse", "sort", "remove", "clear"}:
         items.exact = False
     items.exact &= certain
     return UNKNOWN
 
 
-def dict_method(table: Table, name: str, arguments: Arguments) -> Value:
-    """Call a method of a dict."""
+def dict_method(table: Table, name: str, arguments: Arguments, *, certain: bool) -> Value:
+    """Call a method of a dict; ``certain``: as for lists."""
     if name == "items":
-        if all(isinstance(key, (str, int, float)) for key in table.items):
-            return Items([Items([Known(key), value], True) for key, value in table.items.items()])
-        return UNKNOWN
+        if not table.exact:
+            return Items(
+                [Items(list(pair), True) for pair in zip(keys(table), table.items.values(), strict=True)],
+                exact=False,
+            )
+        return Items(
+            [Items(list(pair), True) for pair in zip(keys(table), table.items.values(), strict=True)]
+        )
     if name == "values":
-        return Items(list(table.items.values()))
+        return Items(list(table.items.values()), exact=table.exact)
     if name == "keys":
-        return Items([Known(key) if isinstance(key, (str, int, float)) else UNKNOWN for key in table.items])
+        return Items(keys(table), exact=table.exact)
+    if name == "copy":
+        return Table(dict(table.items), table.exact)
+    if name == "update":
+        update(table, arguments.get(0), certain=certain)
+        update(table, Table(arguments.keywords, not arguments.open_keywords), certain=certain)
+        return UNKNOWN
     key = arguments.get(0)
     if name in {"get", "pop", "setdefault"} and key is not None:
-        fallback = arguments.get(1) or Known(None)
-        if isinstance(key, Known):
-            return table.items.get(table_key(key), fallback)
-        return either([*table.items.values(), fallback])
+        return _look_up(table, name, key, arguments.get(1), certain=certain)
     return UNKNOWN
+
+
+def _look_up(table: Table, name: str, key: Value, fallback: Value | None, *, certain: bool) -> Value:
+    fallback = fallback or Known(None)
+    if not isinstance(key, Known):
+        table.exact &= name == "get"
+        return either([*table.items.values(), fallback])
+    at = table_key(key)
+    found = table.items.get(at)
+    if found is None:
+        if name == "setdefault" and table.exact:
+            table.items[at] = fallback
+        return fallback if table.exact else UNKNOWN
+    if name == "pop" and certain:
+        del table.items[at]
+    table.exact &= certain or name != "pop"
+    return found
+
+
+def update(table: Table, other: Value | None, *, certain: bool) -> None:
+    """Take over the items of another dict."""
+    if other is None:
+        return
+    if isinstance(other, Table):
+        table.items.update(other.items)
+        table.exact &= other.exact and certain
+    else:
+        table.exact = False

@@ -9,12 +9,11 @@ from typing import Any
 import libcst as cst
 
 from guider_ls.source import constants, containers, files
+from guider_ls.source.calls import Calls
 from guider_ls.source.catalog import STAR, canonical
-from guider_ls.source.keras_calls import KerasCalls
 from guider_ls.source.values import (
     UNKNOWN,
     Arguments,
-    Candidate,
     Class,
     Either,
     Frame,
@@ -27,7 +26,7 @@ from guider_ls.source.values import (
     Module,
     Name,
     Object,
-    Partial,
+    Record,
     Super,
     Table,
     Tensor,
@@ -42,7 +41,7 @@ from guider_ls.source.walk import children
 _CONSTANTS = {"True": Known(True), "False": Known(False), "None": Known(None)}
 
 
-class Expressions(KerasCalls):
+class Expressions(Calls):
     """Evaluates expressions in the present frame."""
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
@@ -63,8 +62,8 @@ class Expressions(KerasCalls):
     def truth(self, value: Value) -> bool | None:
         """Whether a condition holds; ``None``: it is not known."""
         if isinstance(value, Known):
-            return bool(value.value)
-        if isinstance(value, Items) and value.exact:
+            return bool(value.value) if not value.assumed else None
+        if isinstance(value, (Items, Table)) and value.exact:
             return bool(value.items)
         if isinstance(value, (Layer, Model, Function, Class)):
             return True
@@ -147,8 +146,8 @@ class Expressions(KerasCalls):
             if isinstance(element, cst.DictElement):
                 key = self.evaluate(element.key)
                 table.items[containers.table_key(key)] = value
-            elif isinstance(value, Table):
-                table.items.update(value.items)
+            else:
+                containers.update(table, value, certain=True)
         return table
 
     # operators
@@ -223,6 +222,17 @@ class Expressions(KerasCalls):
         self.assign(node.target, value)
         return value
 
+    def _yield(self, node: cst.Yield) -> Value:
+        given = self.frame.yielded = self.frame.yielded or Items([])
+        if isinstance(node.value, cst.From):
+            values = constants.elements(value := self.evaluate(node.value.item))
+            given.items += values if values is not None else [constants.some_element(value)]
+            given.exact &= values is not None
+        else:
+            given.items.append(self.evaluate(node.value) if node.value is not None else Known(None))
+        given.exact &= self.trace.is_certain
+        return UNKNOWN
+
     def _await(self, node: cst.Await) -> Value:
         return self.evaluate(node.expression)
 
@@ -234,8 +244,12 @@ class Expressions(KerasCalls):
     # loops inside expressions
 
     def _dict_comp(self, node: cst.DictComp) -> Value:
-        items = self._comprehension(node)
-        return Table({object(): item for item in items.items})
+        rows = self._comprehension(node)
+        table = Table({}, rows.exact)
+        for row in rows.items:
+            if isinstance(row, Items):
+                table.items[containers.table_key(row.items[0])] = row.items[1]
+        return table
 
     def _comprehension(self, node: cst.BaseComp) -> Items:
         names = dict(self.frame.names)
@@ -243,8 +257,8 @@ class Expressions(KerasCalls):
 
         def body() -> None:
             if isinstance(node, cst.DictComp):
-                self.evaluate(node.key)
-                result.items.append(self.evaluate(node.value))
+                key = self.evaluate(node.key)
+                result.items.append(Items([key, self.evaluate(node.value)], True))
             elif isinstance(node, cst.BaseSimpleComp):
                 result.items.append(self.evaluate(node.elt))
 
@@ -300,7 +314,12 @@ class Expressions(KerasCalls):
             return self._bind(owner, owner.of.lookup(name), name)
         if isinstance(owner, Class):
             found = owner.lookup(name)
-            return found if found is not None else UNKNOWN
+            if isinstance(found, Function) and found.is_class_method:
+                return Method(owner, name, found)
+            return found if found is not None else Method(owner, name)
+        if isinstance(owner, Record):
+            found = owner.attributes.get(name)
+            return found if found is not None else Method(owner, name)
         if isinstance(owner, Module):
             return self.module_attribute(owner, name)
         if isinstance(owner, Super):
@@ -321,6 +340,8 @@ class Expressions(KerasCalls):
         if isinstance(found, Function):
             if found.is_static:
                 return found
+            if found.is_class_method:
+                return Method(owner.of if isinstance(owner, Object) else owner, name, found)
             method = Method(owner, name, found)
             return self.call(method, Arguments([], {}, {}), None) if found.is_property else method
         return found if found is not None else Method(owner, name)
@@ -371,8 +392,10 @@ class Expressions(KerasCalls):
                 else:
                     result.positional += spread
             elif arg.star == "**":
-                if isinstance(value, Table) and all(isinstance(key, str) for key in value.items):
-                    result.keywords.update(value.items)
+                if isinstance(value, Table):
+                    known = {key: item for key, item in value.items.items() if isinstance(key, str)}
+                    result.keywords.update(known)
+                    result.open_keywords |= not value.exact or len(known) < len(value.items)
                 else:
                     result.open_keywords = True
             elif arg.keyword is not None:
@@ -382,79 +405,6 @@ class Expressions(KerasCalls):
                 result.code[len(result.positional)] = arg.value
                 result.positional.append(value)
         return result
-
-    def call(self, callee: Value, arguments: Arguments, node: cst.Call | None) -> Value:
-        """The value of a call; ``node`` is its place in the text."""
-        if isinstance(callee, Either):
-            values = []
-            for option in callee.options:
-                with self.trace.branch():
-                    values.append(self.call(option, arguments, node))
-            return either(values)
-        if isinstance(callee, Function):
-            return self.invoke(callee, arguments, UNKNOWN)
-        if isinstance(callee, Class):
-            return self.instantiate(callee, arguments, node)
-        if isinstance(callee, Partial):
-            given = callee.arguments
-            joined = Arguments(
-                given.positional + arguments.positional,
-                {**given.keywords, **arguments.keywords},
-                {**given.code, **arguments.code},
-                given.open_positional or arguments.open_positional,
-                given.open_keywords or arguments.open_keywords,
-            )
-            return self.call(callee.target, joined, node)
-        if isinstance(callee, Method):
-            return self._call_method(callee, arguments, node)
-        if isinstance(callee, Object) and callee.of.kind == "plain":
-            found = callee.of.lookup("__call__")
-            return (
-                self.invoke(found, arguments, callee)
-                if isinstance(found, Function)
-                else merge(arguments.all())
-            )
-        if isinstance(callee, (Layer, Model, Object, Candidate)):
-            return self.apply(callee, arguments)
-        if isinstance(callee, Name):
-            if callee.name == "builtins.super":
-                of, self_value = self.frame.owner, self.frame.self_value
-                return Super(of, self_value) if of is not None else UNKNOWN
-            if callee.name == "builtins.getattr" and len(arguments.positional) >= 2:
-                attribute = arguments.positional[1]
-                if isinstance(attribute, Known) and isinstance(attribute.value, str):
-                    return self.attribute(arguments.positional[0], attribute.value)
-                return _any_attribute(arguments.positional[0])
-            if callee.name == "importlib.import_module" and arguments.positional:
-                module = arguments.positional[0]
-                if isinstance(module, Known) and isinstance(module.value, str):
-                    return self.import_module(module.value)
-            return self.call_name(callee, arguments, node)
-        return merge(arguments.all())
-
-    def _call_method(self, method: Method, arguments: Arguments, node: cst.Call | None) -> Value:
-        owner, name = method.owner, method.name
-        if method.function is not None:
-            return self.invoke(method.function, arguments, owner)
-        if isinstance(owner, Items):
-            if self.trace.dead:
-                return UNKNOWN
-            where = self.trace.where
-            certain = not ((where.loops or where.branches) and (self.trace.loops or self.trace.branches))
-            return containers.list_method(owner, name, arguments, certain=certain)
-        if isinstance(owner, Table):
-            return containers.dict_method(owner, name, arguments)
-        if isinstance(owner, Known) and isinstance(owner.value, str):
-            if name == "format":
-                return constants.format_text(owner, arguments)
-            if name in {"resolve", "absolute", "as_posix", "expanduser"}:
-                return owner
-            if name == "joinpath" and arguments.positional:
-                return files.join(owner, arguments.positional[0])
-            if name in {"lower", "upper", "strip", "capitalize", "title", "replace", "split"}:
-                return constants.compute([owner, *arguments.positional], getattr(str, name))
-            return UNKNOWN
-        return self.call_keras_method(owner, name, arguments, node)
 
     # what statements provide
 
@@ -468,18 +418,6 @@ class Expressions(KerasCalls):
 
     def module_attribute(self, module: Module, name: str) -> Value:
         """``module.name``."""
-        raise NotImplementedError
-
-    def import_module(self, name: str) -> Value:
-        """A module by its name."""
-        raise NotImplementedError
-
-    def invoke(self, function: Function, arguments: Arguments, self_value: Value) -> Value:
-        """Run a function of the program."""
-        raise NotImplementedError
-
-    def instantiate(self, of: Class, arguments: Arguments, node: cst.Call | None) -> Value:
-        """Make an object of a class of the program."""
         raise NotImplementedError
 
     def defaults(self, parameters: cst.Parameters) -> dict[str, Value]:
@@ -505,6 +443,7 @@ _HANDLERS: dict[type[cst.CSTNode], Callable[[Expressions, Any], Value]] = {
     cst.IfExp: Expressions._if_exp,
     cst.NamedExpr: Expressions._named_expr,
     cst.Await: Expressions._await,
+    cst.Yield: Expressions._yield,
     cst.Lambda: Expressions._lambda,
     cst.ListComp: Expressions._comprehension,
     cst.SetComp: Expressions._comprehension,
@@ -523,11 +462,3 @@ def _is_none(operator: cst.BaseCompOp, left: Value, right: Value) -> Value | Non
     if isinstance(left, (Tensor, Layer, Model, Items, Object, Table, Function)):
         return Known(isinstance(operator, cst.IsNot), fixed=False)
     return None
-
-
-def _any_attribute(owner: Value) -> Value:
-    """``getattr(module, name)`` of a name that the text does not say: one of its functions or classes."""
-    if not isinstance(owner, Module):
-        return UNKNOWN
-    own = [value for value in owner.frame.names.values() if isinstance(value, (Function, Class))]
-    return either(value for value in own if value.frame.root() is owner.frame)

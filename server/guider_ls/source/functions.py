@@ -22,9 +22,11 @@ from guider_ls.source.values import (
     Known,
     Name,
     Object,
+    Partial,
     Table,
     Tensor,
     Value,
+    Where,
     either,
     loosen,
     merge,
@@ -39,7 +41,8 @@ class Functions(Expressions):
 
     def __init__(self) -> None:
         super().__init__()
-        self._active: list[int] = []
+        self._active: list[tuple[int, int, Where]] = []
+        """Functions and classes that are being run: their node, their frame, and where they were called."""
 
     def suite(self, suite: cst.BaseSuite) -> bool:
         """Run a block of statements; whether control surely does not get past it."""
@@ -48,6 +51,8 @@ class Functions(Expressions):
     def define(self, node: cst.FunctionDef) -> None:
         """Bind a function to its name."""
         decorators = [self.evaluate(decorator.decorator) for decorator in node.decorators]
+        if any(_is_setter(decorator.decorator) for decorator in node.decorators):
+            return
         names = {value.name.rpartition(".")[2] for value in decorators if isinstance(value, Name)}
         scope = f"{self.frame.scope}.{node.name.value}" if self.frame.scope else node.name.value
         closure = self.frame.parent if self.frame.is_class and self.frame.parent is not None else self.frame
@@ -59,9 +64,21 @@ class Functions(Expressions):
             defaults=self.defaults(node.params),
             is_property=bool(names & {"property", "cached_property"}),
             is_static="staticmethod" in names,
+            is_class_method="classmethod" in names,
         )
-        self.frame.names[node.name.value] = function
         self.trace.functions.append(function)
+        self.frame.names[node.name.value] = self._decorated(function, decorators)
+
+    def _decorated(self, function: Function, decorators: Iterable[Value]) -> Value:
+        """What a function's name is bound to; decorators from elsewhere leave the function what it is."""
+        value: Value = function
+        for decorator in reversed(list(decorators)):
+            if isinstance(decorator, (Function, Class, Object, Partial)):
+                made = self.call(decorator, Arguments([value], {}, {}), None)
+                value = made if isinstance(made, (Function, Object, Partial)) else value
+            elif isinstance(decorator, Name) and decorator.name == "keras.layers.Lambda":
+                function.is_traced = True
+        return value
 
     def defaults(self, parameters: cst.Parameters) -> dict[str, Value]:
         """Default values of parameters, evaluated where the function is defined."""
@@ -74,8 +91,8 @@ class Functions(Expressions):
     def invoke(self, function: Function, arguments: Arguments, self_value: Value) -> Value:
         """Run a function of the program; where that leads too deep, its result is unknown."""
         trace, key = self.trace, id(function.node)
-        too_deep = len(self._active) >= DEPTH or self._active.count(key) > 1
-        if too_deep or trace.exhausted or (trace.dead and key in trace.executed):
+        active = (key, id(function.frame))
+        if self._is_too_deep(active) or trace.exhausted or (trace.dead and key in trace.executed):
             return merge(arguments.all())
         trace.executed.add(key)
         trace.steps += 1
@@ -83,17 +100,31 @@ class Functions(Expressions):
         self._bind_parameters(function, arguments, self_value, frame)
         caller, loops, branches = self.frame, trace.loops, trace.branches
         self.frame, trace.loops, trace.branches = frame, 0, 0
-        self._active.append(key)
+        is_call = function.is_traced or (
+            function.owner is not None and function.owner.kind != "plain" and function.name.endswith(".call")
+        )
+        trace.calls += is_call
+        self._active.append((*active, trace.where))
         try:
             if isinstance(function.node, cst.Lambda):
                 return self.evaluate(function.node.body)
             self.suite(function.node.body)
         finally:
+            trace.calls -= is_call
             self._active.pop()
             self.frame, trace.loops, trace.branches = caller, loops, branches
+        if frame.yielded is not None:
+            return frame.yielded
         if not frame.returned:
             return Known(None)
         return either(frame.returned)
+
+    def _is_too_deep(self, key: tuple[int, int]) -> bool:
+        """Whether a call goes too deep: a function in itself more than once, unless the text says when that ends."""
+        if len(self._active) >= DEPTH:
+            return True
+        around = [where for *active, where in self._active if tuple(active) == key]
+        return len(around) > 1 and around[0] != self.trace.where
 
     def _bind_parameters(
         self, function: Function, arguments: Arguments, self_value: Value, frame: Frame
@@ -130,12 +161,19 @@ class Functions(Expressions):
             words = Table({key: loosen(value) for key, value in keywords.items()}) if known else UNKNOWN
             frame.names[parameters.star_kwarg.name.value] = words
 
+    def _fill(self, made: Object, fields: tuple[str, ...], arguments: Arguments) -> None:
+        """Set the attributes of an object of a dataclass."""
+        for name, value in (*zip(fields, arguments.positional, strict=False), *arguments.keywords.items()):
+            made.attributes[name] = loosen(value)
+        after = made.of.lookup("__post_init__")
+        if isinstance(after, Function):
+            self.invoke(after, Arguments([], {}, {}), made)
+
     # classes
 
     def define_class(self, node: cst.ClassDef) -> None:
         """Run the body of a class and bind the class to its name."""
-        for decorator in node.decorators:
-            self.evaluate(decorator.decorator)
+        decorators = [self._decorator(decorator.decorator) for decorator in node.decorators]
         bases = tuple(self.evaluate(argument.value) for argument in node.bases)
         scope = f"{self.frame.scope}.{node.name.value}" if self.frame.scope else node.name.value
         outer = self.frame
@@ -147,8 +185,20 @@ class Functions(Expressions):
             self.suite(node.body)
         finally:
             self.frame = outer
+        if any(map(_makes_fields, (*decorators, *bases))):
+            of.fields = _fields(of)
         outer.names[of.name] = of
         self.trace.classes.append(of)
+        for called in decorators:
+            if isinstance(called, Function):
+                self.call(called, Arguments([of], {}, {}), None)
+
+    def _decorator(self, node: cst.BaseExpression) -> Value:
+        """A decorator; of one from elsewhere that takes arguments, what takes them."""
+        value = self.evaluate(node)
+        if isinstance(node, cst.Call) and not isinstance(value, Function):
+            return self.evaluate(node.func)
+        return value
 
     def instantiate(self, of: Class, arguments: Arguments, node: cst.Call | None) -> Value:
         """Make an object of a class of the program."""
@@ -172,18 +222,51 @@ class Functions(Expressions):
         instance.inside = made
         if not trace.dead:
             trace.objects.append(made)
-        if self._active.count(id(of.node)) > 1:
+        key = (id(of.node), id(of.frame))
+        if self._is_too_deep(key):
             return made
-        self._active.append(id(of.node))
+        self._active.append((*key, trace.where))
         try:
             if isinstance(init, Function):
                 self.invoke(init, arguments, made)
+            elif of.fields is not None:
+                self._fill(made, of.fields, arguments)
             build = of.lookup("build")
             if of.kind != "plain" and isinstance(build, Function):
                 self.invoke(build, unknown_arguments(), made)
         finally:
             self._active.pop()
         return made
+
+
+def _is_setter(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Attribute) and node.attr.value in {"setter", "deleter"}
+
+
+def _makes_fields(value: Value) -> bool:
+    """Whether a decorator or a base makes constructor's arguments of a class' annotated names."""
+    if isinstance(value, Class):
+        return value.fields is not None
+    if not isinstance(value, Name):
+        return False
+    package, _, last = value.name.rpartition(".")
+    return (
+        last in {"dataclass", "NamedTuple", "BaseModel", "BaseSettings"}
+        or package.split(".")[0] in {"attr", "attrs"}
+    ) and package.split(".")[0] not in {"keras", "tensorflow"}
+
+
+def _fields(of: Class) -> tuple[str, ...]:
+    """Annotated names of a class, those of its bases first."""
+    names: dict[str, None] = {}
+    for base in of.bases:
+        if isinstance(base, Class):
+            names.update(dict.fromkeys(base.fields or ()))
+    for statement in of.node.body.body:
+        for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
+                names[small.target.value] = None
+    return tuple(names)
 
 
 def _kind(bases: Iterable[Value]) -> Literal["layer", "model", "plain"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
@@ -10,15 +11,17 @@ from typing import Literal
 import libcst as cst
 
 from guider_ls.source import constants, files
-from guider_ls.source.catalog import MERGES, is_application, layer_class
+from guider_ls.source.catalog import MERGES, auto_name, is_application, layer_class
 from guider_ls.source.parts import is_part_package, make
 from guider_ls.source.trace import Trace, spell
 from guider_ls.source.values import (
     UNKNOWN,
     Arguments,
     Candidate,
+    Configuration,
     Either,
     Frame,
+    Function,
     Instance,
     Items,
     Known,
@@ -27,10 +30,12 @@ from guider_ls.source.values import (
     Model,
     Name,
     Object,
+    Other,
     Partial,
     PartValue,
     Place,
     Super,
+    Table,
     Tensor,
     Value,
     Where,
@@ -40,19 +45,25 @@ from guider_ls.source.values import (
     through,
 )
 
-_LIBRARIES = (
-    "keras",
-    "tensorflow",
-    "numpy",
-    "builtins",
-    "pandas",
-    "sklearn",
-    "matplotlib",
-    "torch",
-    "scipy",
-    "os",
+_LIBRARIES = frozenset(
+    {"keras", "tensorflow", "numpy", "builtins", "pandas", "sklearn", "matplotlib", "torch", "scipy"}
+    | sys.stdlib_module_names
 )
+_FITTED = ("sklearn.", "keras.preprocessing.", "xgboost.", "lightgbm.", "scipy.", "statsmodels.")
+"""Packages whose objects have a ``fit`` and are no models of Keras."""
 _CALL = cst.Call(cst.Name("_"))
+_COPIES = frozenset(
+    {
+        "keras.models.clone_model",
+        "keras.clone_model",
+        "keras.models.load_model",
+        "keras.saving.load_model",
+        "keras.models.model_from_json",
+        "keras.models.model_from_yaml",
+        "keras.models.model_from_config",
+    }
+)
+"""Functions that make a model after another."""
 
 
 class KerasCalls:
@@ -63,6 +74,8 @@ class KerasCalls:
         self.frame = Frame({"__name__": Known("__main__"), "__file__": Known("program.py")})
         self._outputs: dict[Instance, Tensor] = {}
         """What each layer gave when it was called."""
+        self._saved: dict[str, Model] = {}
+        """Models by the path that they were saved to."""
 
     def call_name(self, callee: Name, arguments: Arguments, node: cst.Call | None) -> Value:
         """Call something that is not of this program."""
@@ -82,6 +95,15 @@ class KerasCalls:
             return model
         if is_application(name):
             return self._model("opaque", name, arguments, node)
+        if name in _COPIES or name.endswith(".from_config"):
+            copied = self._copied(arguments)
+            if copied is not None:
+                return copied
+        qualified = layer_class(name.removesuffix(".from_config"))
+        if qualified is not None:
+            return Layer(
+                self.trace.construct(node, qualified, _unpacked(arguments), self.frame, certain=True)
+            )
         if name == "functools.partial" and arguments.positional:
             code = {key - 1 if isinstance(key, int) else key: part for key, part in arguments.code.items()}
             given = replace(arguments, positional=arguments.positional[1:], code=code)
@@ -97,12 +119,18 @@ class KerasCalls:
                 return PartValue(part)
         if package == "builtins":
             return constants.builtin(last, arguments)
-        if last[:1].isupper() and package.split(".")[0] not in _LIBRARIES:
+        if last[:1].isupper() and not is_library(name):
             return Candidate(self.trace.construct(node, name, arguments, self.frame, certain=False))
+        if last[:1].isupper() and name.startswith(_FITTED):
+            return Other(name)
         return merge(arguments.all())
 
     def _layer(self, name: str, qualified: str, arguments: Arguments, node: cst.Call) -> Value:
         instance = self.trace.construct(node, qualified, arguments, self.frame, certain=True)
+        if qualified == "keras.layers.Lambda" and isinstance(
+            function := arguments.get(0, "function"), Function
+        ):
+            function.is_traced = True
         last = name.rpartition(".")[2]
         if last == "Input":
             return Tensor(frozenset({instance}))
@@ -152,10 +180,29 @@ class KerasCalls:
             places.append(Place(instance, where))
         return places
 
+    def _copied(self, arguments: Arguments) -> Value | None:
+        """What a configuration, a clone's original or a saved file gives; its layers are the original's."""
+        given = arguments.get(0, "model", "config", "json_string", "filepath")
+        if isinstance(given, Configuration):
+            given = given.of
+        elif isinstance(given, Known) and isinstance(given.value, str):
+            given = self._saved.get(given.value)
+        if not isinstance(given, Model):
+            return given if isinstance(given, Layer) else None
+        copied = Model(given.instance, given.kind, "", list(given.places))
+        if given.kind != "opaque" and not self.trace.dead:
+            self.trace.models.append(copied)
+        return copied
+
     def is_layer(self, instance: Instance) -> bool:
         """Whether something is a layer for sure, or was used like one."""
         draft = self.trace.drafts.get(id(instance.call))
         return (draft is not None and draft.certain) or instance in self._outputs
+
+    def is_called(self, instance: Instance) -> bool:
+        """Whether a layer was called."""
+        merging = instance.qualified_name.rpartition(".")[2] in {*MERGES.values(), "InputLayer"}
+        return merging or instance in self._outputs
 
     def apply(self, layer: Layer | Model | Object | Candidate, arguments: Arguments) -> Value:
         """Call a layer or a model on tensors."""
@@ -206,10 +253,21 @@ class KerasCalls:
                 self._outputs.setdefault(place.instance, Tensor(frozenset(passed)))
             inside = place.instance.inside
             layers.append(inside if inside is not None else Layer(place.instance))
-        exact = model.kind == "sequential" and not any(
-            p.where.loops or p.where.branches for p in model.places
-        )
-        return Items(layers, exact=exact)
+        exact = not any(p.where.loops or p.where.branches or p.instance.spread for p in model.places)
+        return Items(layers, exact=exact and (model.kind == "sequential" or self._is_chain(model)))
+
+    def _is_chain(self, model: Model) -> bool:
+        """Whether the layers of a functional model follow each other, so that its order is that of construction."""
+        passed: set[Instance] = set()
+        for place in model.places:
+            passed.add(place.instance)
+            output = self._outputs.get(place.instance)
+            if place.instance.qualified_name == "keras.layers.InputLayer":
+                if len(passed) > 1:
+                    return False
+            elif output is None or output.through != passed or output.maybe:
+                return False
+        return True
 
     def _spread(self, model: Model) -> Instance:
         """Stands for all the layers of a ready-made network that another model takes over one by one."""
@@ -222,6 +280,10 @@ class KerasCalls:
         """``model.add(…)``, ``model.save(…)``, ``super().__init__(…)`` and other methods that are not the program's."""
         if node is not None:
             self._write(UNKNOWN, owner, name, arguments, node)
+        if name == "from_config":
+            return self._copied(arguments) or UNKNOWN
+        if name in {"get_config", "to_json", "to_yaml"} and isinstance(owner, (Model, Layer)):
+            return Configuration(owner)
         if isinstance(owner, Super):
             owner = owner.of_object
             if name == "__init__" and isinstance(owner, Object):
@@ -250,14 +312,35 @@ class KerasCalls:
         name = arguments.get(0, "name")
         if model.kind == "opaque":
             return Layer(self._spread(model))
+        layers = self._layers(model)
         if isinstance(name, Known) and isinstance(name.value, str):
-            for place in model.places:
-                if place.instance.name_pattern == re.escape(name.value):
-                    return Layer(place.instance)
+            found = self._called(name.value, model)
+            if found is not None:
+                return found
+        elif (index := arguments.get(1, "index")) is not None and layers.exact:
+            return constants.element(layers, index)
         everything = frozenset(place.instance for place in model.places)
         tap = Instance(_CALL, 0, "", Where(), None)
         self._outputs[tap] = Tensor(frozenset(), everything)
         return Layer(tap)
+
+    def _called(self, name: str, model: Model) -> Value | None:
+        """The layer of a model that has a name, be it given or Keras' own."""
+        for place in model.places:
+            if place.instance.name_pattern == re.escape(name):
+                return place.instance.inside or Layer(place.instance)
+        for place in model.places:
+            kind = place.instance.qualified_name
+            numbered = re.fullmatch(rf"{auto_name(kind.rpartition('.')[2])}(?:_(\d+))?", name)
+            if numbered is None or place.instance.name_pattern is not None:
+                continue
+            peers = [one for one in self.trace.instances if one.qualified_name == kind]
+            peers = [one for one in peers if one.name_pattern is None]
+            number = int(numbered[1] or 0)
+            certain = not any(one.where.loops or one.where.branches for one in peers)
+            if certain and number < len(peers) and peers[number] is place.instance:
+                return Layer(place.instance)
+        return None
 
     def _initialize(self, owner: Object, arguments: Arguments) -> None:
         outputs = arguments.get(1, "outputs", "output")
@@ -269,8 +352,19 @@ class KerasCalls:
 
     def _write(self, callee: Value, owner: Value, method: str, arguments: Arguments, node: cst.Call) -> None:
         written = files.written_file(callee, owner, method, arguments)
-        if written is not None and (node, written) not in self.trace.files:
-            self.trace.files.append((node, written))
+        if written is None:
+            return
+        model = owner if owner is not UNKNOWN else arguments.get(0, "model")
+        instance = model.instance if isinstance(model, (Model, Object)) else None
+        if isinstance(model, Model) and written.known:
+            self._saved[written.path] = model
+        if (node, written, instance) not in self.trace.files:
+            self.trace.files.append((node, written, instance))
+
+
+def is_library(name: str) -> bool:
+    """Whether a dotted name is one of the libraries that everybody uses, which hold no layers but Keras' own."""
+    return name.split(".")[0] in _LIBRARIES
 
 
 def _by_number(instance: Instance) -> int:
@@ -284,3 +378,12 @@ def _listed(value: Value | None) -> Iterable[Value]:
     if isinstance(value, Either):
         return [either([item for option in value.options for item in _listed(option)])]
     return []
+
+
+def _unpacked(arguments: Arguments) -> Arguments:
+    """The arguments that a configuration, a dict, stands for."""
+    config = arguments.get(0, "config")
+    if not isinstance(config, Table):
+        return replace(arguments, positional=[], keywords={}, code={}, open_keywords=True)
+    words = {key: value for key, value in config.items.items() if isinstance(key, str)}
+    return Arguments([], words, {}, open_keywords=not config.exact)

@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from guider_ls.source.sites import Outline, Step
+from guider_ls.source.sites import Fate, Outline, Step
 from guider_ls.source.statements import Program
 from guider_ls.source.values import (
     Candidate,
     Instance,
-    Layer,
-    Model,
     Object,
     Place,
     layers_in,
@@ -60,7 +58,7 @@ def _places_of_object(program: Program, made: Object) -> list[Place]:
             continue
         if isinstance(value, Candidate) and not program.is_layer(value.instance):
             continue
-        if isinstance(value, (Layer, Model, Object, Candidate)) and value.instance not in instances:
+        if value.instance not in instances:
             instances.append(value.instance)
     instances.sort(key=lambda instance: instance.number)
     return [Place(instance, instance.where.within(made.instance.where)) for instance in instances]
@@ -71,9 +69,35 @@ def placed_calls(found: Collection[Construction]) -> set[int]:
     return {id(place.instance.call) for construction in found for place in construction.places}
 
 
-def outline(found: Collection[Construction], index: Mapping[int, int]) -> tuple[Outline, ...]:
-    """The constructions in terms of site indices (by the identity of the call), each different one once."""
+def fates(program: Program, placed: Collection[int]) -> dict[int, Fate]:
+    """What becomes of the layers that no construction has, by the identity of their call."""
+    found: dict[int, Fate] = {key: "unreached" for key in program.trace.drafts if key not in placed}
+    for instance in program.trace.instances:
+        key = id(instance.call)
+        if key in found:
+            found[key] = _fate(program, instance)
+    return found
+
+
+def _fate(program: Program, instance: Instance) -> Fate:
+    if instance in program.trace.wrapped:
+        return "wrapped"
+    if instance.in_call:
+        return "in-call"
+    if instance in program.trace.replaced:
+        return "replaced"
+    return "unconnected" if program.is_called(instance) else "uncalled"
+
+
+def outline(
+    found: Collection[Construction], index: Mapping[int, int]
+) -> tuple[tuple[Outline, ...], dict[Instance, int]]:
+    """The constructions in terms of site indices (by the identity of the call), each different one once.
+
+    Second, the index of the outline of each model.
+    """
     outlines: dict[tuple[object, ...], Outline] = {}
+    made: dict[Instance, int] = {}
     for construction in found:
         places = [place for place in construction.places if id(place.instance.call) in index]
         if not places:
@@ -93,12 +117,14 @@ def outline(found: Collection[Construction], index: Mapping[int, int]) -> tuple[
         )
         key = (new.kind, new.steps, new.loops, new.label if new.kind == "class" else "")
         old = outlines.get(key)
+        if construction.maker is not None:
+            made[construction.maker] = len(outlines) if old is None else list(outlines).index(key)
         if old is None:
             outlines[key] = new
         else:
             makers = tuple(sorted({*old.makers, *new.makers}))
             outlines[key] = replace(old, label=old.label or new.label, makers=makers)
-    return tuple(outlines.values())
+    return tuple(outlines.values()), made
 
 
 def _loops(places: list[Place]) -> tuple[tuple[int, int], ...]:

@@ -12,11 +12,12 @@ import libcst as cst
 
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.modules import Modules, imported
-from guider_ls.source.outlines import constructions, outline, placed_calls
-from guider_ls.source.sites import Artifact, LayerSite, SourceMap, Span
+from guider_ls.source.outlines import constructions, fates, outline, placed_calls
+from guider_ls.source.sites import Artifact, Fate, LayerSite, SourceMap, Span
 from guider_ls.source.statements import Program
 from guider_ls.source.trace import Draft, Trace
 from guider_ls.source.trees import Tree, Trees
+from guider_ls.source.values import Instance
 
 _KERAS = re.compile(r"keras|layers", re.IGNORECASE)
 
@@ -55,39 +56,49 @@ def _source_map(tree: Tree, modules: Modules | None, trees: Trees) -> SourceMap:
     trace = program.trace
     found = constructions(program)
     placed = placed_calls(found)
+    fate = fates(program, placed)
     drafts: list[Draft] = []
     sites: list[LayerSite] = []
-    artifacts: list[Artifact] = []
+    spans: dict[cst.Call, Span] = {}
     for file, module in {"": tree, **program.trees}.items():
         own = [draft for draft in trace.drafts.values() if draft.file == file]
         own = [draft for draft in own if id(draft.call) in placed or (draft.certain and not file)]
-        files = [call for call, _ in trace.files] if not file else []
-        if module is None or not (own or files):
+        others = [*trace.trainings, *(call for call, _, _ in trace.files)] if not file else []
+        if module is None or not (own or others):
             continue
-        layout = module.lay_out([draft.call for draft in own] + files)
+        layout = module.lay_out([draft.call for draft in own] + others)
         own = [draft for draft in own if draft.call in layout.spans]
         own.sort(key=lambda draft: layout.spans[draft.call])
         drafts += own
-        sites += [_site(draft, layout.spans[draft.call], layout.comments) for draft in own]
+        for draft in own:
+            span = layout.spans[draft.call]
+            sites.append(_site(draft, span, layout.comments, fate.get(id(draft.call), "")))
         if not file:
-            artifacts = _artifacts(trace, layout.spans)
-    outlines = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)})
-    return SourceMap(tuple(sites), tuple(artifacts), outlines, tuple(program.trees))
-
-
-def _artifacts(trace: Trace, spans: dict[cst.Call, Span]) -> list[Artifact]:
-    told = {call for call, written in trace.files if written.known}
-    return sorted(
-        (
-            Artifact(spans[call], written.kind, written.path, written.known)
-            for call, written in trace.files
-            if call in spans and (written.known or call not in told)
-        ),
-        key=lambda artifact: artifact.span,
+            spans = layout.spans
+    outlines, made = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)})
+    return SourceMap(
+        tuple(sites),
+        tuple(_artifacts(trace, spans, made)),
+        outlines,
+        tuple(program.trees),
+        tuple(sorted(spans[call] for call in trace.trainings if call in spans)),
     )
 
 
-def _site(draft: Draft, span: Span, comments: dict[int, str]) -> LayerSite:
+def _artifacts(trace: Trace, spans: dict[cst.Call, Span], made: dict[Instance, int]) -> list[Artifact]:
+    told = {call for call, written, _ in trace.files if written.known}
+    found: dict[tuple[Span, str], Artifact] = {}
+    for call, written, model in trace.files:
+        if call in spans and (written.known or call not in told):
+            key = spans[call], written.path
+            outline = made.get(model) if model is not None else None
+            if key in found and found[key].outline != outline:
+                outline = None  # now this model, now that one
+            found[key] = Artifact(spans[call], written.kind, written.path, written.known, outline)
+    return sorted(found.values(), key=lambda artifact: artifact.span)
+
+
+def _site(draft: Draft, span: Span, comments: dict[int, str], fate: Fate) -> LayerSite:
     return LayerSite(
         span=span,
         class_name=draft.qualified_name.rpartition(".")[2],
@@ -100,4 +111,6 @@ def _site(draft: Draft, span: Span, comments: dict[int, str]) -> LayerSite:
         ignored=is_ignored(span, comments),
         complete=draft.complete,
         file=draft.file,
+        others=tuple(draft.others),
+        fate=fate,
     )

@@ -54,6 +54,12 @@ class Part:
     arguments: Mapping[str, Any]
 
 
+Fate = Literal["", "unreached", "in-call", "replaced", "unconnected", "uncalled", "wrapped"]
+"""``unreached``: the code does not run. ``in-call``: made anew inside each call, so that nothing trains it.
+``replaced``: its variable is given another value before a model uses it. ``unconnected``: called, but its output does
+not lead to a model's. ``uncalled``: neither called nor added to a model. ``wrapped``: the argument of another layer."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerSite:
     """One expression that constructs a Keras layer.
@@ -83,6 +89,10 @@ class LayerSite:
     """Whether ``arguments`` holds all the arguments (no ``*args`` or ``**kwargs`` may add others)."""
     file: str = ""
     """Absolute path of the module of the project that it stands in; ``""``: the program that was read."""
+    others: tuple[str, ...] = ()
+    """Qualified names of further classes that the same call constructs (``getattr(layers, kind)(8)``)."""
+    fate: Fate = ""
+    """What becomes of its layers where no `Outline` has them; ``""``: they are in one, or it is not known."""
     cell: Cell | None = None
     """That it stands in, where the program is a notebook."""
 
@@ -102,6 +112,8 @@ class Artifact:
     """As written in the program, relative to its working directory."""
     known: bool = True
     """Whether the text says the path; else ``path`` is the code that does when it runs."""
+    outline: int | None = None
+    """Index into `SourceMap.outlines` of the model that is saved, where the text says which."""
     cell: Cell | None = None
     """That it stands in, where the program is a notebook."""
 

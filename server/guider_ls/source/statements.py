@@ -25,9 +25,11 @@ from guider_ls.source.values import (
     Function,
     Items,
     Known,
+    Layer,
     Model,
     Module,
     Object,
+    Record,
     Table,
     Tensor,
     Text,
@@ -297,28 +299,44 @@ class Program(Imports):
         """Bind a name, attribute, item or several of them."""
         if isinstance(target, cst.Name):
             frame = self.frame.root() if target.value in self.frame.globals else self.frame
+            self._note_replaced(frame.names.get(target.value), value)
             frame.names[target.value] = value
             if isinstance(value, Model) and not value.label:
                 value.label = target.value
         elif isinstance(target, (cst.Tuple, cst.List)):
             self._unpack(target.elements, value)
         elif isinstance(target, cst.Attribute):
-            owner = self.evaluate(target.value)
-            if isinstance(owner, Object) and not self.trace.dead:
-                self._set_attribute(owner, target.attr.value, value)
-            elif isinstance(owner, Module) and not self.trace.dead:
-                owner.frame.names[target.attr.value] = value
+            self.set_attribute(self.evaluate(target.value), target.attr.value, value)
         elif isinstance(target, cst.Subscript):
             owner = self.evaluate(target.value)
             index = target.slice[0].slice
             key = self.evaluate(index.value) if isinstance(index, cst.Index) else UNKNOWN
             if isinstance(owner, Table) and not self.trace.dead:
-                owner.items[table_key(key)] = value
+                at = table_key(key)
+                owner.exact &= self.trace.is_certain or at in owner.items
+                owner.items[at] = value
 
-    def _set_attribute(self, owner: Object, name: str, value: Value) -> None:
-        before = owner.attributes.get(name)
-        conditional = self.trace.where.within(owner.instance.where).branches
-        owner.attributes[name] = either([before, value]) if before is not None and conditional else value
+    def _note_replaced(self, before: Value | None, after: Value) -> None:
+        """The variable of a layer, or of its output, is given a value that does not come through it."""
+        if self.trace.dead:
+            return
+        if isinstance(before, Tensor) and isinstance(after, Tensor):
+            self.trace.replaced |= before.through - after.through
+        elif isinstance(before, Layer) and before is not after:
+            self.trace.replaced.add(before.instance)
+
+    def set_attribute(self, owner: Value, name: str, value: Value) -> None:
+        """``owner.name = value``."""
+        if self.trace.dead:
+            return
+        if isinstance(owner, Object):
+            before = owner.attributes.get(name)
+            conditional = self.trace.where.within(owner.instance.where).branches
+            owner.attributes[name] = either([before, value]) if before is not None and conditional else value
+        elif isinstance(owner, Record):
+            owner.attributes[name] = value
+        elif isinstance(owner, (Module, Class)):
+            owner.frame.names[name] = value
         if isinstance(value, Model) and not value.label:
             value.label = name
 

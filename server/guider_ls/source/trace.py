@@ -29,6 +29,7 @@ from guider_ls.source.values import (
     Text,
     Value,
     Where,
+    layers_in,
     pattern_of,
     source_of,
 )
@@ -52,6 +53,8 @@ class Draft:
     complete: bool
     certain: bool
     """Whether it constructs a layer for sure, not only if used as one."""
+    others: list[str] = field(default_factory=list)
+    """See `LayerSite.others`."""
 
 
 @dataclass(slots=True)
@@ -63,7 +66,14 @@ class Trace:
     instances: list[Instance] = field(default_factory=list)
     models: list[Model] = field(default_factory=list)
     objects: list[Object] = field(default_factory=list)
-    files: list[tuple[cst.Call, Written]] = field(default_factory=list)
+    files: list[tuple[cst.Call, Written, Instance | None]] = field(default_factory=list)
+    """Calls that write files, with the model that is saved."""
+    trainings: list[cst.Call] = field(default_factory=list)
+    """Calls that seem to train a model; those of the program itself."""
+    wrapped: set[Instance] = field(default_factory=set)
+    """Layers that are an argument of another layer."""
+    replaced: set[Instance] = field(default_factory=set)
+    """Layers whose variable was given another value that does not come through them."""
     functions: list[Function] = field(default_factory=list)
     classes: list[Class] = field(default_factory=list)
     executed: set[int] = field(default_factory=set)
@@ -71,6 +81,8 @@ class Trace:
     loops: int = 0
     """Loops around the present expression inside the present function."""
     branches: int = 0
+    calls: int = 0
+    """Depth of functions that layers call."""
     dead: int = 0
     """Depth of code that is known not to run: it is read for its sites only."""
     steps: int = 0
@@ -87,6 +99,11 @@ class Trace:
     def exhausted(self) -> bool:
         """Whether calls are no longer followed."""
         return self.steps > BUDGET
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing in the present function may skip or repeat what happens now an unknown number of times."""
+        return not ((self.where.loops or self.where.branches) and (self.loops or self.branches))
 
     @contextmanager
     def loop(self, *, known: bool = False) -> Iterator[None]:
@@ -157,8 +174,14 @@ class Trace:
             _widen(known, draft, arguments)
         own = qualified_name.startswith("keras.") and not qualified_name.startswith("keras.applications")
         instance = Instance(
-            call, self.fresh(), qualified_name, self.where, _exact(name, arguments.open_keywords or not own)
+            call,
+            self.fresh(),
+            qualified_name,
+            self.where,
+            _exact(name, arguments.open_keywords or not own),
+            in_call=self.calls > 0,
         )
+        self.wrapped.update(inner.instance for inner in layers_in(arguments.all()))
         if not self.dead:
             self.instances.append(instance)
         return instance
@@ -177,6 +200,8 @@ def _widen(known: Draft, again: Draft, arguments: Arguments) -> None:
     known.repeats |= again.repeats
     known.conditional |= again.conditional
     known.certain |= again.certain
+    if again.qualified_name not in (known.qualified_name, *known.others):
+        known.others.append(again.qualified_name)
     known.complete &= again.complete
     for key in again.arguments.keys() - known.arguments.keys():
         known.arguments[key] = Unknown("…")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import libcst as cst
@@ -33,6 +33,8 @@ class Known(Value):
     fixed: bool = True
     pattern: str = ".+"
     """Regular expression for all the texts it may be when it is not fixed."""
+    assumed: bool = False
+    """Whether whoever starts the program may choose another (the default of an argument)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,39 @@ class Items(Value):
 
 @dataclass(slots=True, eq=False)
 class Table(Value):
-    """A dict with constant keys."""
+    """A dict; ``exact`` when these are all its items."""
 
     items: dict[Any, Value]
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Other(Value):
+    """An object that is fitted like a model and is none, such as a scaler."""
+
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Record(Value):
+    """Something that only has attributes: a named tuple, a namespace, parsed arguments."""
+
+    attributes: dict[str, Value]
+
+
+@dataclass(slots=True, eq=False)
+class RecordClass(Value):
+    """A class of records, made by ``namedtuple`` and the like."""
+
+    fields: tuple[str, ...]
+    defaults: dict[str, Value]
+
+
+@dataclass(slots=True, eq=False)
+class Parser(Value):
+    """An ``argparse`` parser, with the defaults of its arguments."""
+
+    defaults: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +145,8 @@ class Instance:
     inside: Model | Object | None = None
     spread: bool = False
     """Stands for any number of layers that the call makes out of sight."""
+    in_call: bool = False
+    """Whether it is made while a layer or a model is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +206,8 @@ class Frame:
     """Packages whose public names were all imported."""
     file: str = ""
     """Of a module's frame: its absolute path; empty for the program."""
+    yielded: Items | None = None
+    """What a generator gives."""
 
     def root(self) -> Frame:
         """The module's frame."""
@@ -201,6 +237,9 @@ class Function(Value):
     defaults: dict[str, Value] = field(default_factory=dict)
     is_property: bool = False
     is_static: bool = False
+    is_class_method: bool = False
+    is_traced: bool = False
+    """Whether a layer calls it (the function of a ``Lambda``)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -221,6 +260,8 @@ class Class(Value):
     kind: Literal["layer", "model", "plain"]
     bases: tuple[Value, ...]
     frame: Frame
+    fields: tuple[str, ...] | None = None
+    """Of a dataclass and the like: its fields, which its constructor takes."""
 
     def lookup(self, name: str) -> Value | None:
         """An attribute of the class or of its bases in this program."""
@@ -256,6 +297,13 @@ class Partial(Value):
 
     target: Value
     arguments: Arguments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Configuration(Value):
+    """What a layer or a model is made anew from: ``model.get_config()``, ``model.to_json()``."""
+
+    of: Layer | Model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -347,9 +395,9 @@ def merge(values: Iterable[Value]) -> Value:
     return Tensor(certain, maybe) if certain or maybe else UNKNOWN
 
 
-def layers_in(values: Iterable[Value]) -> list[Value]:
+def layers_in(values: Iterable[Value]) -> list[Layer | Model | Candidate | Object]:
     """Layers, models and objects, those in lists and tables included, in order, each once."""
-    found: list[Value] = []
+    found: list[Layer | Model | Candidate | Object] = []
     seen: set[int] = set()
 
     def walk(value: Value) -> None:
@@ -376,7 +424,7 @@ def layers_in(values: Iterable[Value]) -> list[Value]:
 def loosen(value: Value) -> Value:
     """The value as a function sees an argument: true of this call only."""
     if isinstance(value, Known) and value.fixed:
-        return Known(value.value, fixed=False)
+        return replace(value, fixed=False)
     if isinstance(value, Items) and any(isinstance(item, Known) and item.fixed for item in value.items):
         return Items([loosen(item) for item in value.items], value.is_tuple, value.exact)
     return value

@@ -290,7 +290,12 @@ def test_the_inside_of_a_nested_model() -> None:
 
 REASONS = [
     (sequential("Dense(4)", "TimeDistributed(Dense(3))"), "wrapped by TimeDistributed, line 5"),
-    (sequential("Dense(4)") + "forgotten = Flatten()", "never becomes part of a model in this program"),
+    (sequential("Dense(4)") + "forgotten = Flatten()", "neither called nor added to a model"),
+    (sequential("Dense(4)") + "if False:\n    Flatten()", "in code that does not run"),
+    (sequential("Dense(4)") + "x = Flatten()(y)", "called, but its output does not lead to the output of a model"),
+    (sequential("Dense(4)") + "x = Flatten()(y)\nx = ReLU()(y)", "its variable gets another value before"),
+    (sequential("Dense(4)") + "cell = LSTM(3)\nm.add(Bidirectional(cell))", "wrapped by another layer"),
+    (sequential("Dense(4)", "Lambda(lambda x: Dense(9)(x))"), "made anew inside each call of a layer"),
     (sequential("Dense(4)", "Flatten()"), "the model has no Flatten"),
     (sequential("Input((3,))", "Dense(4)"), "Keras does not list the input of this model as a layer"),
     (
