@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import platform
 import sys
 import time
@@ -19,7 +21,8 @@ from .constructions import Constructions
 from .failures import failure_of
 from .files import ReadFiles
 from .hooks import Hooks
-from .imports import ImportHook, LegacyKeras
+from .imports import ImportHook
+from .legacy_keras import LegacyKeras, complete, installation
 from .limits import Limits
 from .models import MOST, Models, names
 from .record import empty_folder, write_model, write_record
@@ -46,6 +49,8 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
     """
     started, clock = time.time(), time.monotonic()
     content = _content(program)
+    if program.legacy_keras and importlib.util.find_spec("tf_keras") is None:
+        raise _no_legacy_keras()
     folder = empty_folder(output)
     sources = Sources(program, content)
     stacks = StackReader(sources)
@@ -109,16 +114,18 @@ def _run(
         "matplotlib": _calm_matplotlib,
         "matplotlib.pyplot": _calm_pyplot,
     }
-    watch = ImportHook(after)
-    try:
-        with watch, files:
-            if not program.legacy_keras:
-                return run(program, content, limits)
-            import os
+    legacy: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if program.legacy_keras:
+        legacy = LegacyKeras()
 
-            os.environ["TF_USE_LEGACY_KERAS"] = "1"
-            with LegacyKeras():
-                return run(program, content, limits)
+        def install(keras: ModuleType) -> None:
+            complete(keras)
+            hooks.install(keras)
+
+        after["tf_keras"] = install
+    try:
+        with ImportHook(after), legacy, files:
+            return run(program, content, limits)
     finally:
         hooks.uninstall()
 
@@ -148,6 +155,15 @@ def _nothing(failure: Failure | None, limits: Limits, program: Program, hooks: H
         "program-no-model",
         f"{name} {how} and {keras}. Watched were fit, evaluate, predict, train_on_batch, save and calls of models. "
         "Name the program that trains, with the arguments that it needs.",
+    )
+
+
+def _no_legacy_keras() -> EngineFailure:
+    return EngineFailure(
+        "environment",
+        "legacy-keras-missing",
+        f"The program is to run on Keras 2, and tf_keras is not installed for {sys.executable}. Install it with: "
+        f"{installation()} — or switch off guider.capture.legacyKeras (option --legacy-keras).",
     )
 
 

@@ -69,38 +69,3 @@ class _CallingBack(Loader):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
-
-
-class LegacyKeras:
-    """``import keras`` gives ``tf_keras``."""
-
-    def __enter__(self) -> LegacyKeras:
-        """From now on."""
-        sys.meta_path.insert(0, self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """What was imported under that name stays."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """A spec whose module is that of ``tf_keras``."""
-        package, dot, rest = name.partition(".")
-        if package != "keras" or name in sys.modules:
-            return None
-        legacy = "tf_keras" + dot + rest
-        if importlib.util.find_spec(legacy) is None:
-            return None
-        return ModuleSpec(name, _Alias(legacy), is_package=True)
-
-
-class _Alias(Loader):
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:  # noqa: ARG002
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = importlib.import_module(self._name)

@@ -48,7 +48,7 @@ MODULES: Mapping[str, Spelling] = {
     "utils.vis_utils": _now("keras.utils", "it has plot_model", kept=True),
     "utils.visualize_util": _gone("plot is keras.utils.plot_model now"),
     "utils.data_utils": _now("keras.utils", "it has get_file and Sequence", kept=True),
-    "utils.generic_utils": _gone("Progbar is in keras.utils, get_custom_objects in keras.saving", kept=True),
+    "utils.generic_utils": _gone("Progbar is in keras.utils, get_custom_objects in keras.saving"),
     "utils.conv_utils": _gone("it was Keras' own; write what you need of it yourself", kept=True),
     "utils.layer_utils": _gone("models and layers have the methods count_params and summary", kept=True),
     "utils.io_utils": _gone("read HDF5 files with h5py"),
@@ -74,7 +74,7 @@ PACKAGES: Mapping[str, Spelling] = {
 }
 """Other modules, by their whole names."""
 
-_FINGERS = _gone("write it as a layer of your own, a class with a method call")
+_BY_HAND = _gone("write it as a layer of your own, a class with a method call")
 _SESSIONS = _gone("TensorFlow runs without sessions since version 2; leave it out")
 
 NAMES: Mapping[str, Spelling] = {
@@ -88,10 +88,10 @@ NAMES: Mapping[str, Spelling] = {
     "layers.ConvRecurrent2D": _now("keras.layers.ConvLSTM2D"),
     "layers.TimeDistributedDense": _gone("use TimeDistributed(Dense(…))"),
     "layers.Recurrent": _now("keras.layers.RNN"),
-    "layers.MaxoutDense": _FINGERS,
-    "layers.Highway": _FINGERS,
-    "layers.LocallyConnected1D": _FINGERS,
-    "layers.LocallyConnected2D": _FINGERS,
+    "layers.MaxoutDense": _BY_HAND,
+    "layers.Highway": _BY_HAND,
+    "layers.LocallyConnected1D": replace(_BY_HAND, kept=True),
+    "layers.LocallyConnected2D": replace(_BY_HAND, kept=True),
     "layers.ThresholdedReLU": _gone("use ReLU(threshold=…)", kept=True),
     "layers.DenseFeatures": _gone("use keras.utils.FeatureSpace", kept=True),
     "layers.experimental": _now("keras.layers", kept=True),

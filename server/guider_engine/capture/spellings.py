@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from guider_engine.wire import Failure
 
+from .legacy_keras import installation
 from .old_keras import (
     ASSIGNMENTS,
     ATTRIBUTES,
@@ -128,10 +128,7 @@ def _offer(legacy: bool) -> str:
     how = "use the setting guider.capture.legacyKeras or the option --legacy-keras"
     if legacy:
         return f" Keras 2 runs the line as it is, and is installed here as tf_keras: {how}."
-    return (
-        " Keras 2 runs the line as it is: install tf_keras in the version of your TensorFlow "
-        f"({sys.executable} -m pip install tf_keras), and {how}."
-    )
+    return f" Keras 2 runs the line as it is: install it with {installation()}, and {how}."
 
 
 def _text(error: BaseException) -> str:
@@ -330,7 +327,7 @@ def _epsilon(line: _Line) -> _Found | None:
     for model in line.owners("fit"):
         if _is_of_keras(type(model)) and getattr(getattr(model, "optimizer", None), "epsilon", 0) is None:
             said = "trains with an optimizer that was made with epsilon=None, which {keras} does not take: leave it out"
-            return _Found(said, False)
+            return _Found(said, True)
     return None
 
 
