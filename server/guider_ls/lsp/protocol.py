@@ -11,8 +11,11 @@ from pygls.protocol import LanguageServerProtocol
 class Protocol(LanguageServerProtocol):
     """Answers requests that cannot be understood with the error that pygls only logs."""
 
-    # The text of a document is kept once, by our own handlers. What pygls would keep of notebooks goes wrong with
-    # edits of a part of a cell, and fails on changes that do not fit.
+    # The texts of documents are kept once, by our own handlers: what pygls would keep of them goes wrong with edits
+    # inside of a cell, and changes that do not fit are errors to it.
+    lsp_text_document__did_open = None  # type: ignore[assignment]
+    lsp_text_document__did_change = None  # type: ignore[assignment]
+    lsp_text_document__did_close = None  # type: ignore[assignment]
     lsp_notebook_document__did_open = None  # type: ignore[assignment]
     lsp_notebook_document__did_change = None  # type: ignore[assignment]
     lsp_notebook_document__did_close = None  # type: ignore[assignment]

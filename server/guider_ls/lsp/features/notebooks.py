@@ -104,13 +104,16 @@ class Notebook(Document):
         if change.data:
             changed = {cell.document: cell for cell in change.data}
             self._cells = [changed.get(cell.document, cell) for cell in self._cells]
+        self.change(self._code())
         edits = [edit for edit in change.text_content or () if edit.document.uri in self._texts]
         for edit in edits:
-            before = self._texts[edit.document.uri]
-            lines = _edited(before.lines, edit.changes, encoding)
-            self._texts[edit.document.uri] = _Text(edit.document.version, before.language, lines)
+            # One by one: from the texts before and after it is not always clear what was moved by several.
+            for one in edit.changes:
+                before = self._texts[edit.document.uri]
+                lines = _edited(before.lines, one, encoding)
+                self._texts[edit.document.uri] = _Text(edit.document.version, before.language, lines)
+                self.change(self._code())
         self.typed_in = frozenset(edit.document.uri for edit in edits)
-        self.change(self._code())
 
     def program(self) -> Callable[[], Combined]:
         """See `Document.program`. A cell that is not Python is left out, unless it is the one being typed in."""
@@ -138,18 +141,12 @@ def _opened(text: types.TextDocumentItem) -> _Text:
     return _Text(text.version, text.language_id, Lines(text.text))
 
 
-def _edited(
-    lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent], encoding: Encoding
-) -> Lines:
-    """A text after changes, each of which is about what the one before has made of it."""
-    for change in changes:
-        if isinstance(change, types.TextDocumentContentChangeWholeDocument):
-            lines = Lines(change.text)
-            continue
-        start = lines.offset(*from_position(lines, change.range.start, encoding))
-        end = lines.offset(*from_position(lines, change.range.end, encoding))
-        lines = Lines(lines.text[:start] + change.text + lines.text[max(start, end) :])
-    return lines
+def _edited(lines: Lines, change: types.TextDocumentContentChangeEvent, encoding: Encoding) -> Lines:
+    if isinstance(change, types.TextDocumentContentChangeWholeDocument):
+        return Lines(change.text)
+    start = lines.offset(*from_position(lines, change.range.start, encoding))
+    end = lines.offset(*from_position(lines, change.range.end, encoding))
+    return Lines(lines.text[:start] + change.text + lines.text[max(start, end) :])
 
 
 def _combined(codes: Sequence[Code], typed: set[int]) -> Combined:
