@@ -14,6 +14,8 @@ A message says what was found, what was expected and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,6 +35,10 @@ class GuiderError(Exception):
         self.code = code
         self.message = message
         self.detail = detail
+
+    def __reduce__(self) -> tuple[Callable[..., GuiderError], tuple[str, str]]:
+        """It can be pickled."""
+        return partial(type(self), detail=self.detail), (self.code, self.message)
 
 
 class UsageError(GuiderError):
