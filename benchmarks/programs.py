@@ -185,9 +185,11 @@ def program(lines: int) -> str:
 def _lines(lines: int) -> Iterator[str]:
     made = HEAD.splitlines()
     for number in count():
-        part = PARTS[number % len(PARTS)].format(n=number).splitlines()
-        if len(made) + len(part) > lines:
+        left = lines - len(made)
+        parts = [part.format(n=number).splitlines() for part in (PARTS[number % len(PARTS)], STACK)]
+        part = next((part for part in parts if len(part) <= left), None)
+        if part is None:
             break
         made += part
     yield from made
-    yield from (f"# {index}: notes on the run" for index in range(lines - len(made)))
+    yield from (f"print('note', {index})" for index in range(lines - len(made)))

@@ -20,27 +20,35 @@ def parse(text: str) -> cst.Module:
     Raises:
         InputError: code ``program-syntax``; the text is not Python. The message names the line.
     """
+    try:
+        return tree_of(text)
+    except cst.ParserSyntaxError as error:
+        raise syntax_problem(error) from error
+
+
+def tree_of(text: str) -> cst.Module:
+    """The tree of a text.
+
+    Raises:
+        cst.ParserSyntaxError: the text is not Python.
+        InputError: code ``program-syntax``; the same, without a place.
+    """
     if _is_too_deep(text):
         raise InputError("program-syntax", f"More than {_DEEPEST} brackets stand inside of each other.")
     try:
         return cst.parse_module(text)
-    except cst.ParserSyntaxError as error:
-        raise SyntaxProblem(error) from error
     except (ValueError, cst.CSTValidationError) as error:  # null bytes, text and bytes side by side
         raise InputError("program-syntax", f"The text is not Python: {error}") from error
 
 
-class SyntaxProblem(InputError):
-    """Where the text, or a piece of one that begins at ``line``, is not Python."""
-
-    def __init__(self, error: cst.ParserSyntaxError, line: int = 0) -> None:
-        said = _PLACE.sub("", " ".join(error.message.split()))
-        super().__init__(
-            "program-syntax",
-            f"Line {line + error.raw_line} is not Python: {said}. Fix it there (column "
-            f"{error.raw_column + 1}) to have the program mapped again.",
-        )
-        self.error = error
+def syntax_problem(error: cst.ParserSyntaxError, line: int = 0) -> InputError:
+    """What to say of an error in a text that begins at a line, counted from 0."""
+    said = _PLACE.sub("", " ".join(error.message.split()))
+    return InputError(
+        "program-syntax",
+        f"Line {line + error.raw_line} is not Python: {said}. Fix it there (column {error.raw_column + 1}) "
+        "to have the program mapped again.",
+    )
 
 
 def _is_too_deep(text: str) -> bool:

@@ -16,7 +16,7 @@ from itertools import chain
 
 import libcst as cst
 
-from guider_ls.source.parse import SyntaxProblem, parse
+from guider_ls.source.parse import syntax_problem, tree_of
 from guider_ls.source.positions import NEWLINE, Layout, lay_out
 from guider_ls.source.sites import Span
 
@@ -104,13 +104,12 @@ class Trees:
         count, failed = 1, None
         while key not in _kept:
             try:
-                module = parse(key[0])
-            except SyntaxProblem as problem:
-                error = problem.error
+                module = tree_of(key[0])
+            except cst.ParserSyntaxError as error:
                 place = error.raw_line, error.raw_column
                 # One that stays where it is though more text follows is one of the whole text.
                 if count == len(texts) or place == failed:
-                    raise SyntaxProblem(error, line) from error
+                    raise syntax_problem(error, line) from error
                 failed = None if error.message.startswith("tokenizer") else place
                 count = min(2 * count, len(texts)) if failed else len(texts)
                 key = self._key("".join(texts[:count]))
