@@ -9,7 +9,7 @@ import functools
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -42,9 +42,20 @@ class Combined:
     """Cells whose lines are empty in the text, since they are not Python."""
 
 
-def combine(codes: Sequence[Code]) -> Combined:
-    """Put code cells together. Of a cell that is not Python only the lines are kept, empty: the rest can be read."""
+def combine(codes: Sequence[Code], needed: Collection[int] = ()) -> Combined:
+    """Put code cells together. Of a cell that is not Python only the lines are kept, empty: the rest can be read.
+
+    Args:
+        codes: the cells, in the order of the notebook.
+        needed: numbers of the cells that are not to be left out.
+
+    Raises:
+        InputError: "program-syntax": a cell that is needed is not Python.
+    """
     read = [_python(code.text) for code in codes]
+    for code, (_, fine) in zip(codes, read, strict=True):
+        if not fine and code.number in needed:
+            raise InputError("program-syntax", f"Cell {code.number} is not Python as it stands.")
     starts = first_lines(Lines(code.text) for code in codes)
     return Combined(
         "\n".join(text for text, _ in read),

@@ -67,6 +67,13 @@ def test_a_cell_that_is_not_python_is_left_out_and_named() -> None:
     )
     combined = combine(cells)
     assert combined.left_out == tuple(cells[1:])
+    assert combine(cells, {2}) == combined
+    with pytest.raises(InputError) as caught:
+        combine(cells, {2, 6})
+    assert (caught.value.code, caught.value.message) == (
+        "program-syntax",
+        "Cell 6 is not Python as it stands.",
+    )
     assert len(read_program(combined.text).sites) == 1
     assert len(Lines(combined.text)) == 6
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.errors import InputError
 from guider_ls.lsp.documents import Document, Part, path_of
 from guider_ls.lsp.features.synchronization import DEBOUNCE, opened, saved
 from guider_ls.lsp.positions import Encoding, from_position
@@ -119,7 +118,7 @@ class Notebook(Document):
         """See `Document.program`. A cell that is not Python is left out, unless it is the one being typed in."""
         codes = [Code(part.number, part.lines.text) for part in self.parts]
         typed = {part.number for part in self.parts if part.uri in self.typed_in}
-        return partial(_combined, codes, typed if self.reading is not None else set())
+        return partial(combine, codes, typed if self.reading is not None else ())
 
     def _code(self) -> tuple[Part, ...]:
         """The Python cells, below each other."""
@@ -147,11 +146,3 @@ def _edited(lines: Lines, change: types.TextDocumentContentChangeEvent, encoding
     start = lines.offset(*from_position(lines, change.range.start, encoding))
     end = lines.offset(*from_position(lines, change.range.end, encoding))
     return Lines(lines.text[:start] + change.text + lines.text[max(start, end) :])
-
-
-def _combined(codes: Sequence[Code], typed: set[int]) -> Combined:
-    combined = combine(codes)
-    for code in combined.left_out:
-        if code.number in typed:
-            raise InputError("program-syntax", f"Cell {code.number} is not Python as it stands.")
-    return combined
