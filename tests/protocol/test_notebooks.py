@@ -398,7 +398,7 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
 
     async def stale() -> bool:
         return any(
-            "older than this line (units: 13 here, 12 in" in text for _, _, text in await notebook.lenses()
+            "units: 13 here, 12 in the model of" in text for _, _, text in await notebook.lenses()
         )
 
     await client.wait_until(stale)

@@ -23,6 +23,7 @@ model = keras.Sequential([
 """
 OFFER = "GUIDER: no model or test set found"
 DENSE = "Dense · not ranked yet"
+TRAIN = "GUIDER: train and localize"
 
 
 def manual(client: Editor) -> None:
@@ -102,7 +103,7 @@ async def test_a_program_is_read_with_the_modules_it_imports_as_they_are_in_the_
     (folder / "kinds.py").write_text("from keras.layers import Dense as Kind\n", encoding="utf-8")
     program = "import keras\nfrom kinds import Kind\nmodel = keras.Sequential([keras.Input((4,)), Kind(3)])\n"
     uri = client.open(folder / "train.py", program)
-    assert [text for _, text in await client.lenses(uri)] == ["GUIDER: localize", DENSE]
+    assert [text for _, text in await client.lenses(uri)] == [TRAIN, "GUIDER: localize", DENSE]
     module = client.open(folder / "kinds.py", "from keras.layers import Dense as Kind\n")
     client.change(module, "from keras.layers import LSTM as Kind\n", 2)
 
@@ -110,11 +111,11 @@ async def test_a_program_is_read_with_the_modules_it_imports_as_they_are_in_the_
         texts = [text for _, text in await client.lenses(uri)]
         return texts if DENSE not in texts else None
 
-    assert await client.wait_until(changed) == ["GUIDER: localize", "LSTM · not ranked yet"]
+    assert await client.wait_until(changed) == [TRAIN, "GUIDER: localize", "LSTM · not ranked yet"]
     since = client.now
     client.close(module)
     await client.wait_for("workspace/codeLens/refresh", since=since)
-    assert [text for _, text in await client.lenses(uri)] == ["GUIDER: localize", DENSE]
+    assert [text for _, text in await client.lenses(uri)] == [TRAIN, "GUIDER: localize", DENSE]
 
 
 async def four_lenses(client: Editor, uri: str) -> list[int] | None:

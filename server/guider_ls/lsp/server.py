@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import sys
+import time
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -18,13 +19,14 @@ from pygls.exceptions import FeatureRequestError, JsonRpcException, JsonRpcInter
 from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
-from guider_engine.wire import ModelSummary
 from guider_ls import __version__
+from guider_ls.analysis import reading
 from guider_ls.analysis.fingerprint import Fingerprints
+from guider_ls.analysis.reader import Reader
 from guider_ls.analysis.store import Store, cache_folder
 from guider_ls.errors import InputError
 from guider_ls.lsp.client import Client
-from guider_ls.lsp.documents import Document, Reading, Result, Status
+from guider_ls.lsp.documents import Document, Reading, Result, Status, text_of
 from guider_ls.lsp.features import (
     actions,
     commands,
@@ -40,11 +42,8 @@ from guider_ls.lsp.features import (
 from guider_ls.lsp.projects import Project, editor_settings
 from guider_ls.lsp.protocol import Protocol
 from guider_ls.lsp.runs import Runs
-from guider_ls.mapping.mapping import Mapping
 from guider_ls.project.settings import Settings, from_mapping
 from guider_ls.project.targets import project_root
-from guider_ls.source.notebook import Combined, in_cells
-from guider_ls.source.sites import SourceMap
 
 if TYPE_CHECKING:
     from pygls.io_ import AsyncReader, AsyncWriter, Writer
@@ -74,8 +73,7 @@ class GuiderServer(LanguageServer):
         self.store = Store(self.cache / "results")
         self.fingerprints = Fingerprints()
         self.runs = Runs(self)
-        # One at a time: libcst's parser holds the interpreter lock anyway.
-        self._reader = ThreadPoolExecutor(1, "reader")
+        self.reader = Reader()
         self._readings: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reported: set[str] = set()
@@ -143,21 +141,30 @@ class GuiderServer(LanguageServer):
             reading.cancel()
         document.read_once.set()
         diagnostics.clear(self, document)
+        self.seat_guests()
 
     # Reading
 
     def read(self, document: Document, delay: float = 0.0) -> None:
-        """Read the document after ``delay`` seconds, instead of what was still to be read of it."""
+        """Read the document after ``delay`` seconds at most, instead of what was still to be read of it."""
         if (before := self._readings.pop(document.uri, None)) is not None:
             before.cancel()
         task = self._readings[document.uri] = self.spawn(self._read(document, delay))
         task.add_done_callback(lambda done: self._forget_reading(document.uri, done))
 
     def read_importers(self, document: Document, delay: float = 0.0) -> None:
-        """Read the open documents again that import this one."""
+        """Read the open documents again that have this one as a module."""
         for other in self.documents.values():
-            if other.source is not None and str(document.path) in other.source.modules:
+            if other is not document and document.key in other.files:
                 self.read(other, delay)
+
+    def seat_guests(self) -> None:
+        """Show on every module that is open what the results of programs say of it, unless it has its own result."""
+        for guest in self.documents.values():
+            hosts = (host for host in self.documents.values() if host is not guest and _shows(host, guest))
+            if guest.visit(next(hosts, None) if guest.report is None else None):
+                self.refresh(guest)
+                self.show_status(guest, self.status_of(guest))
 
     def _forget_reading(self, uri: str, task: asyncio.Task[None]) -> None:
         if self._readings.get(uri) is task:
@@ -170,7 +177,9 @@ class GuiderServer(LanguageServer):
             await asyncio.wait([reading])
 
     async def _read(self, document: Document, delay: float) -> None:
-        await asyncio.sleep(delay)
+        # What is read in no time need not wait for a pause in typing.
+        await asyncio.sleep(min(delay, document.took))
+        started = time.monotonic()
         try:
             while not await self._read_now(document):
                 pass
@@ -178,6 +187,7 @@ class GuiderServer(LanguageServer):
             document.problem = error.message
         except Exception as error:
             self.report_background_error(error)
+        document.took = time.monotonic() - started
         document.read_once.set()
         self.refresh(document)
 
@@ -185,36 +195,46 @@ class GuiderServer(LanguageServer):
         """Read the document; return whether text and result are still those that were read."""
         parts, result = document.parts, document.result
         project = self.project_of(document)
-        others = {str(d.path): d.text for d in self.documents.values() if d.path and d is not document}
-        source = await self._in_reader(
-            _read_program, document.program(), document.path, project.root if project else None, others
+        others = {d.key: d.parts for d in self.documents.values() if d.path and d is not document}
+        source, mapping = await self.reader.run(
+            reading.read,
+            document.program(),
+            document.path,
+            project.root if project else None,
+            {path: text_of(text) for path, text in others.items()},
+            result.localization.model if result else None,
+            result.capture if result else None,
         )
-        mapping = await self._aligned(source, result)
         if document.parts is not parts or document.result is not result:
             return False
-        document.take(Reading(source, mapping, result))
+        document.take(Reading(source, mapping, result, parts, others))
+        self.seat_guests()
         return True
 
     async def show(self, document: Document, result: Result) -> None:
         """Show another result on a document."""
-        while (source := document.source) is not None:
-            mapping = await self._aligned(source, result)
-            if document.source is source:
+        while (known := document.reading) is not None:
+            texts = {path: text_of(text) for path, text in known.others.items()}
+            mapping = await self.reader.run(
+                reading.align,
+                known.source,
+                result.localization.model,
+                result.capture,
+                {**texts, document.key: text_of(known.parts)},
+            )
+            if document.reading is known:
                 document.realign(mapping, result)
                 break
         self.refresh(document)
         self.show_status(document, self.status_of(document))
-
-    async def _aligned(self, source: SourceMap, result: Result | None) -> Mapping | None:
-        return None if result is None else await self._in_reader(_align, source, result.localization.model)
-
-    async def _in_reader(self, work: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
+        self.seat_guests()
 
     # What the client sees
 
     def show_status(self, document: Document, status: Status) -> None:
         """Give a document another status and tell the client, unless the document was closed meanwhile."""
+        if status.state == "no-target" and document.guest is not None:
+            status = self.status_of(document)  # a module needs no model of its own
         if self.is_open(document) and document.status != status:
             document.status = status
             self.client.show_status(document.uri, status)
@@ -227,11 +247,14 @@ class GuiderServer(LanguageServer):
 
     def status_of(self, document: Document) -> Status:
         """The status of a document while nothing runs for it."""
-        result = document.result
-        if result is None:
+        view = document.view
+        result = view.host.result if view is not None else None
+        if view is None or result is None:
             return Status()
         tests = result.localization.tests
         detail = f"{tests.failed} of {tests.total} tests failed\n{result.origin}".rstrip()
+        if view.host is not document:
+            detail = f"The result of {Path(view.host.key).name}: {detail}"
         if result.localization.outcome == "no-failure-signal":
             return Status("no-signal", "GUIDER: no failure signal", detail)
         return Status("ranked", "GUIDER: ranked", detail)
@@ -285,23 +308,12 @@ class GuiderServer(LanguageServer):
             task.cancel()
         await asyncio.gather(*(project.close() for project in self.projects.values()), return_exceptions=True)
         self.projects.clear()
-        self._reader.shutdown(wait=False, cancel_futures=True)
+        await self.reader.close()
 
 
-def _read_program(
-    program: Callable[[], Combined], path: Path | None, root: Path | None, overlays: dict[str, str]
-) -> SourceMap:
-    # Here, not above: libcst takes longer to import than all the rest.
-    from guider_ls.project.reading import read
-
-    combined = program()
-    return in_cells(read(combined.text, path, root, overlays), combined.cells)
-
-
-def _align(source: SourceMap, model: ModelSummary) -> Mapping:
-    from guider_ls.mapping.align import align
-
-    return align(source, model)
+def _shows(host: Document, guest: Document) -> bool:
+    """Whether the result of a document says something of the file of another one."""
+    return host.report is not None and guest.key in host.report.files
 
 
 def run_stdio() -> None:

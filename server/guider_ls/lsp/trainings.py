@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from guider_ls.project.settings import Settings
 
 
+TRAINING = "GUIDER: training"
+"""How the status of a program begins while it runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """That a program be run before it is localized."""
@@ -171,7 +175,7 @@ class Trainings:
         if wish.asked and project.gave_up:
             await project.close_engine()
         engine = await project.engine(interpreter)
-        self._show(document, "GUIDER: training")
+        self._show(document, TRAINING)
         self._server.refresh(document)
         title = f"GUIDER: training {command_line(program)}"
         async with self._client.progress(title, cancel) as show:
@@ -179,7 +183,7 @@ class Trainings:
             def on_progress(progress: Progress) -> None:
                 show(progress)
                 if progress.stage == "program" and progress.fraction is not None:
-                    self._show(document, f"GUIDER: training, {progress.message.partition(' · ')[0]}")
+                    self._show(document, f"{TRAINING}, {progress.message.partition(' · ')[0]}")
 
             found = await capture(engine, self.captures, program, on_progress, keep=self._shown())
         states = found.record.sources

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 
 from guider_engine.wire import (
     ActivationStatistics,
@@ -16,27 +17,26 @@ from guider_engine.wire import (
 )
 from guider_ls.errors import HELP
 from guider_ls.mapping.mapping import Match
+from guider_ls.mapping.reasons import line
 from guider_ls.present.phrases import (
     ACTIVE_ANYWAY,
     AGGREGATION_NAMES,
     FORMULA_NAMES,
     OUTPUT_FIRST,
-    by_path,
     certainty,
     conditions,
     counted,
     escaped,
-    layers_of,
     neurons,
     number,
-    older,
     rank,
-    siblings,
+    stale,
     tells_apart,
     unmatched,
+    whole,
 )
 from guider_ls.present.report import Report
-from guider_ls.source.sites import LayerSite
+from guider_ls.source.sites import LayerSite, Location
 
 _NEURONS = 10
 _TESTS = 5
@@ -62,25 +62,34 @@ def static_hover(site: LayerSite, *, notes: tuple[str, ...] = ()) -> str:
 def ranked_hover(report: Report, site: LayerSite) -> str:
     """What was found of the layers that a line constructed."""
     matches = report.mapping.of_site(site)
-    if not matches:
-        parts = [
-            static_hover(
-                site,
-                notes=(f"Not mapped to a layer of this model: {escaped(unmatched(report.mapping, site))}.",),
-            )
-        ]
-    else:
-        parts = list(_matched(report, matches))
-    parts.append(_inputs(report))
-    parts += [f"**{escaped(n.code)}**: {escaped(n.message)}" for n in report.localization.notices]
-    parts.append(f"[What this means]({HELP}#suspicious-layer)")
-    return "\n\n".join(parts)
+    if matches:
+        return _joined(report, _matched(report, matches))
+    left = report.mapping.unmatched(site)
+    code = "layer-never-used" if left is not None and left.unused else "suspicious-layer"
+    note = f"Not mapped to a layer of this model: {escaped(unmatched(report.mapping, site))}."
+    return _joined(report, [static_hover(site, notes=(note,))], code)
 
 
-def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
+def call_hover(report: Report, call: Location) -> str:
+    """What was found of the layers that a call makes in other files."""
+    matches = report.calls[call]
+    layers = _layers(report, matches, lambda match: _link(report, match.site.location, call.file))
+    made = counted(len(whole(matches)), "layer")
+    return _joined(
+        report,
+        [f"**GUIDER** · makes {made} of the model elsewhere:\n\n{layers}", _tests(report.localization)],
+    )
+
+
+def _joined(report: Report, parts: Iterable[str], code: str = "suspicious-layer") -> str:
+    notices = (f"**{escaped(n.code)}**: {escaped(n.message)}" for n in report.localization.notices)
+    return "\n\n".join([*parts, _inputs(report), *notices, f"[What this means]({HELP}#{code})"])
+
+
+def _matched(report: Report, matches: Sequence[Match]) -> Iterator[str]:
     localization = report.localization
-    layers = layers_of(by_path(report), matches)
-    layer, score = layers[0]
+    outer = whole(matches)
+    layer, score = report.layers_of(outer)[0]
     yield f"**GUIDER** · {_headline(report, layer, score)}"
     yield _tests(localization)
     if score.rank is not None:
@@ -93,19 +102,44 @@ def _matched(report: Report, matches: tuple[Match, ...]) -> Iterator[str]:
             yield from _caveats(localization, layer, score)
     elif _conditions(score):
         yield _conditions(score)
-    if len(layers) > 1:
-        more = "; …" if len(layers) > _LAYERS + 1 else ""
-        others = "; ".join(_headline(report, *pair) for pair in layers[1 : _LAYERS + 1])
-        yield f"The same line constructs: {others}{more}"
+    if len(matches) > 1:
+        inside = (
+            f", and {counted(len(matches) - len(outer), 'layer')} inside" if len(matches) > len(outer) else ""
+        )
+        said = f"This line constructs {counted(len(outer), 'layer')} of the model{inside}:"
+        yield f"{said}\n\n{_layers(report, matches, lambda match: _called(report, match))}"
     if localization.examples:
         examples = "; ".join(_example(localization, test) for test in localization.examples[:_TESTS])
         yield f"Failing tests, for example: {examples}"
-    by_layer = {match.layer: match for match in matches}
-    match = by_layer[layer.path]
-    stale = next((older(m.differences) for m in matches if m.differences), "")
+    match = next(match for match in matches if match.layer == layer.path)
     yield f"Mapped to this line by: {escaped(match.reason)}"
-    if stale:
-        yield f"⚠ The {escaped(stale)}: train it again to rank the program as it is now."
+    if older := stale(report, matches):
+        yield f"⚠ {escaped(older)}: train it again to rank the program as it is now."
+
+
+def _layers(report: Report, matches: Sequence[Match], where: Callable[[Match], str]) -> str:
+    """Some layers as a list, the most suspicious first; ``where`` says of each what else there is to say."""
+    by_layer = {match.layer: match for match in matches}
+    layers = report.layers_of(matches)
+    rows = []
+    for layer, score in layers[:_LAYERS]:
+        said = where(by_layer[layer.path])
+        rows.append(f"- {_headline(report, layer, score)}{f' · {said}' if said else ''}")
+    if len(layers) > _LAYERS:
+        rows.append(f"- and {len(layers) - _LAYERS} more")
+    return "\n".join(rows)
+
+
+def _called(report: Report, match: Match) -> str:
+    """Where the call is that had the layer constructed."""
+    return f"called from {_link(report, match.callers[0], match.site.file)}" if match.callers else ""
+
+
+def _link(report: Report, location: Location, seen_from: str) -> str:
+    """A line as a link, named with its file where that is another."""
+    file = location.file or report.program or ""
+    text = escaped(line("" if location.file == seen_from else file, location.span.line))
+    return f"[{text}]({Path(file).as_uri()}#L{location.span.line + 1})" if Path(file).is_absolute() else text
 
 
 def _caveats(localization: Localization, layer: ModelLayer, score: LayerScore) -> Iterator[str]:
@@ -121,7 +155,7 @@ def _headline(report: Report, layer: ModelLayer, score: LayerScore) -> str:
     if score.rank is None:
         reason = "no failure signal" if report.localization.outcome == "no-failure-signal" else "not ranked"
         return f"{name}: {reason}{', has no weights' if layer.parameters == 0 else ''}"
-    total = len(siblings(report, layer.path))
+    total = len(report.peers(layer.path))
     inside = f" inside {escaped(report.layer(layer.path[:-1])[0].name)}" if len(layer.path) > 1 else ""
     return f"{name}: {escaped(rank(score))} of {total}{inside}, suspiciousness {number(score.suspiciousness)}"
 

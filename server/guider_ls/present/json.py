@@ -1,6 +1,7 @@
 """The JSON of ``guider-ls localize`` and ``guider-ls map``: a contract, versioned by its ``schema``.
 
-Lines and columns are 1-based, columns count code points, ``end_column`` is the one after the last character.
+Lines and columns are 1-based, columns count code points, ``end_column`` is the one after the last character. A place
+in a notebook has the number of its ``cell``, 1-based among all cells of the notebook; its lines are those of the cell.
 Numbers that are not finite are ``null``. Fields may be added to a schema, never changed or taken away.
 """
 
@@ -16,7 +17,7 @@ from guider_ls.errors import GuiderError
 from guider_ls.mapping.mapping import Mapping as SiteMapping
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.report import Report
-from guider_ls.source.sites import LayerSite, SourceMap, Span, Unknown
+from guider_ls.source.sites import Artifact, LayerSite, SourceMap, Unknown
 
 SCHEMA = 1
 
@@ -77,8 +78,7 @@ def map_to_json(
             for unmatched in (mapping.unmatched_layers if mapping is not None else ())
         ],
         "artifacts": [
-            {**location(program, a.span), "kind": a.kind, "path": a.path, "known": a.known}
-            for a in source.artifacts
+            {**_place(program, a), "kind": a.kind, "path": a.path, "known": a.known} for a in source.artifacts
         ],
     }
 
@@ -118,17 +118,16 @@ def error_to_json(error: GuiderError) -> dict[str, Any]:
     return {"schema": SCHEMA, "error": {"code": error.code, "message": error.message}}
 
 
-def _place(program: str | None, site: LayerSite) -> dict[str, Any]:
-    return location(site.file or program, site.span)
-
-
-def location(file: str | None, span: Span) -> dict[str, Any]:
-    """A stretch of a file, as people and SARIF count lines and columns."""
+def _place(program: str | None, place: LayerSite | Artifact) -> dict[str, Any]:
+    """Where something stands, as people count lines and columns; in a notebook, those of its cell."""
+    span, cell = place.span, place.cell
+    first = cell.line if cell is not None else 0
     return {
-        "file": file,
-        "line": span.line + 1,
+        "file": (place.file if isinstance(place, LayerSite) else "") or program,
+        **({"cell": cell.number} if cell is not None else {}),
+        "line": span.line - first + 1,
         "column": span.column + 1,
-        "end_line": span.end_line + 1,
+        "end_line": span.end_line - first + 1,
         "end_column": span.end_column + 1,
     }
 

@@ -57,7 +57,7 @@ class _Page:
         for match in self.mapping.of_site(site):
             yield f"→ {self.layer(match.layer)}: {match.reason}"
             if match.differences:
-                yield f"the {older(match.differences)}"
+                yield older(match.differences, "")
         for unmatched in self.mapping.unmatched_sites:
             if unmatched.site == site:
                 yield f"→ no layer: {unmatched.reason}"

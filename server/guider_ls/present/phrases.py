@@ -1,11 +1,11 @@
-"""Words that every surface says alike, and the layers that they say them of."""
+"""Words that every surface says alike."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from guider_engine.wire import FailingTest, LayerPath, LayerScore, Localization, ModelLayer
+from guider_engine.wire import FailingTest, LayerScore, Localization, ModelLayer
 from guider_ls.mapping.mapping import Difference, Mapping, Match
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite
@@ -27,6 +27,10 @@ ACTIVE_ANYWAY = (
 """Said of the most suspicious neurons of a layer that do not tell failing from passing tests."""
 AGGREGATION_NAMES = {"mean-gini": "mean × (1 − Gini)", "mean": "mean"}
 
+_RANKS = 5
+"""Ranks named of a line that makes many layers."""
+_FILES = 3
+"""Files from which on they are only counted."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~&$])")
 
 
@@ -50,14 +54,6 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 def rank(score: LayerScore) -> str:
     """``#1``; ``#1=`` where other layers have the same score."""
     return f"#{score.rank}{'=' if score.tied else ''}"
-
-
-def siblings(report: Report, path: LayerPath) -> tuple[LayerScore, ...]:
-    """The ranked layers among which this one is ranked: those of the same model or composite layer."""
-    scores: Sequence[LayerScore] = report.localization.layers
-    for depth in range(1, len(path)):
-        scores = next((s.inner for s in scores if s.path == path[:depth]), ())
-    return tuple(s for s in scores if s.rank is not None)
 
 
 def layer_name(layer: ModelLayer) -> str:
@@ -95,26 +91,47 @@ def conditions(score: LayerScore) -> tuple[tuple[str, int], ...]:
     return tuple((f"{count} {condition}", count) for condition, count in counts.items() if count)
 
 
-def older(differences: Sequence[Difference]) -> str:
-    """What the line says and what the model has, where they differ."""
-    said = ", ".join(f"{d.argument}: {d.source} here, {d.model} in the model" for d in differences)
-    return f"model is older than this line ({said})"
+def older(differences: Sequence[Difference], made: str) -> str:
+    """What the line says and what the model has, where they differ; empty where they do not.
+
+    Args:
+        differences: of one pair.
+        made: when the model was made, see `Report.made`.
+    """
+    model = f"the model of {made}" if made else "the model"
+    said = [f"{d.argument}: {d.source} here, {d.model}" for d in differences]
+    return f"{', '.join(said)} in {model}" if said else ""
+
+
+def stale(report: Report, matches: Sequence[Match]) -> str:
+    """What a line says otherwise than the model of its layers; of several layers that differ the first."""
+    return next((older(match.differences, report.made) for match in matches if match.differences), "")
 
 
 def unmatched(mapping: Mapping, site: LayerSite) -> str:
     """Why no layer of the model came from a line."""
-    return next((u.reason for u in mapping.unmatched_sites if u.site == site), "not in this model")
+    found = mapping.unmatched(site)
+    return found.reason if found is not None else "not in this model"
 
 
-Layers = dict[LayerPath, tuple[ModelLayer, LayerScore]]
+def whole(matches: Sequence[Match]) -> list[Match]:
+    """The matches without those of layers that are inside the layer of another one."""
+    made = {match.layer for match in matches}
+    return [m for m in matches if not any(m.layer[:depth] in made for depth in range(1, len(m.layer)))]
 
 
-def by_path(report: Report) -> Layers:
-    """Every layer with its score, by its path."""
-    return {layer.path: (layer, score) for layer, score in report.layers()}
+def ranks(scores: Sequence[LayerScore]) -> str:
+    """``#1, #4, #9``: the ranks of some layers, in order; of many the first ones and the last."""
+    said = [rank(score) for score in scores]
+    return ", ".join(said) if len(said) <= _RANKS else f"{', '.join(said[: _RANKS - 2])} … {said[-1]}"
 
 
-def layers_of(known: Layers, matches: Sequence[Match]) -> list[tuple[ModelLayer, LayerScore]]:
-    """The layers of some matches, the most suspicious first, the unranked last."""
-    found = [known[m.layer] for m in matches if m.layer in known]
-    return sorted(found, key=lambda pair: (pair[1].rank is None, pair[1].rank or 0, pair[0].path))
+def file_name(path: str) -> str:
+    """Last part of a path, of whichever system."""
+    return re.split(r"[\\/]", path)[-1]
+
+
+def made_in(sites: Iterable[LayerSite], program: str | None) -> str:
+    """``models.py``, ``blocks.py and models.py``: the files of some constructions."""
+    names = sorted({file_name(site.file or program or "") for site in sites})
+    return " and ".join(names) if len(names) < _FILES else f"{len(names)} files"

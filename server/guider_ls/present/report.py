@@ -86,12 +86,14 @@ class Report:
     def calls(self) -> dict[Location, tuple[Match, ...]]:
         """The calls that make layers in another file than they stand in themselves, with these layers.
 
-        Of the calls around a construction only the innermost of each file counts.
+        Of the calls around a construction only the innermost of each file counts. Where no call is known, it is the
+        first that trains the model.
         """
+        trains = tuple(Location("", span) for span in self.source.training[:1])
         found: dict[Location, list[Match]] = {}
         for match in self.mapping.matches:
             seen = {match.site.file}
-            for caller in match.callers:
+            for caller in match.callers or trains:
                 if caller.file not in seen:
                     seen.add(caller.file)
                     found.setdefault(caller, []).append(match)

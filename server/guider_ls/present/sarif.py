@@ -12,7 +12,7 @@ from guider_engine.wire import LayerScore, ModelLayer
 from guider_ls import __version__
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.json import captured, plain
-from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number, siblings
+from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number
 from guider_ls.present.report import Report
 from guider_ls.source.sites import Span
 
@@ -85,7 +85,7 @@ def _results(report: Report) -> Iterator[dict[str, Any]]:
         match = report.mapping.of_layer(layer.path)
         if match is None or score.rank is None:
             continue
-        ranked = len(siblings(report, layer.path))
+        ranked = len(report.peers(layer.path))
         where = _artifact(match.site.file or report.program, report.localization.inputs.root)
         yield {
             "ruleId": RULE,
@@ -144,7 +144,7 @@ def _fingerprint(report: Report, layer: ModelLayer, match: Match, uri: str) -> s
     """The same for the same construction after other lines of the program moved it."""
     kin = [
         s
-        for s in report.source.sites
+        for s in report.sites
         if (s.file, s.scope, s.class_name) == (match.site.file, match.site.scope, match.site.class_name)
     ]
     place = kin.index(match.site) if match.site in kin else 0

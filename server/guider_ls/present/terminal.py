@@ -57,8 +57,10 @@ class Terminal:
         return str(path.relative_to(self.folder)) if inside else name
 
     def place(self, program: str, site: LayerSite) -> str:
-        """``file:line:column``, counted from 1, which terminals make a link."""
-        return f"{self.file(site.file or program)}:{site.span.line + 1}:{site.span.column + 1}"
+        """``file:line:column``, counted from 1, which terminals make a link; ``file:cell 2:line:column``."""
+        cell = f"cell {site.cell.number}:" if site.cell is not None else ""
+        line = site.span.line - (site.cell.line if site.cell is not None else 0)
+        return f"{self.file(site.file or program)}:{cell}{line + 1}:{site.span.column + 1}"
 
     def quoted(self, site: LayerSite) -> str:
         """The line on which a construction starts."""

@@ -19,7 +19,6 @@ from guider_ls.present.phrases import (
     number,
     older,
     rank,
-    siblings,
     tells_apart,
 )
 from guider_ls.present.report import Report
@@ -101,7 +100,8 @@ class _Page:
             quoted = self.terminal.cut(self.terminal.quoted(match.site), self.terminal.width - 15)
             yield self.terminal.style("dim", f"{'':15}{quoted}")
             if match.differences:
-                yield from self.terminal.wrapped(f"The {older(match.differences)}.", " " * 15, "yellow")
+                said = older(match.differences, self.report.made)
+                yield from self.terminal.wrapped(f"{said}.", " " * 15, "yellow")
         said = ", ".join(text for text, _ in conditions(score))
         if said:
             yield f"{'':15}neurons: {said}"
@@ -109,7 +109,7 @@ class _Page:
             found = self.report.mapping.of_layer(inner.path)
             where = f", {self.place(found)}" if found is not None else ""
             yield (
-                f"{'':15}inside: {rank(inner_score)} of {len(siblings(self.report, inner.path))} "
+                f"{'':15}inside: {rank(inner_score)} of {len(self.report.peers(inner.path))} "
                 f"{_name(inner)} {number(inner_score.suspiciousness)}{where}"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from guider_engine.wire import CaptureRecord
+from guider_engine.wire import CaptureRecord, ModelSummary
 from guider_ls.errors import InputError
 from guider_ls.mapping.captured import Run
 from guider_ls.project.captures import source_copies
@@ -14,12 +14,12 @@ from guider_ls.source.decode import decode
 _NOTHING: Mapping[str, str] = {}
 
 
-def ran(record: CaptureRecord, model: str, overlays: Mapping[str, str] = _NOTHING) -> Run:
+def ran(record: CaptureRecord, model: ModelSummary, overlays: Mapping[str, str] = _NOTHING) -> Run:
     """The run of a capture. Reads files: not for an event loop.
 
     Args:
         record: of the run.
-        model: path of the model that is localized.
+        model: the one of its models that is localized.
         overlays: texts of open documents, by absolute path; they count before the files.
     """
     texts = {}
@@ -28,7 +28,7 @@ def ran(record: CaptureRecord, model: str, overlays: Mapping[str, str] = _NOTHIN
         now = overlays.get(path, _text(Path(path)))
         if then is not None and now is not None:
             texts[path] = then, now
-    others = tuple((other.name, other.model) for other in record.models if other.path != model)
+    others = tuple((other.name, other.model) for other in record.models if other.model != model)
     return Run(record.program.path, texts, record.strays, others)
 
 

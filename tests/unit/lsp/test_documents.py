@@ -19,8 +19,9 @@ y = Dense(
 
 @pytest.fixture
 def document() -> Document:
-    made = Document("file:///p/train.py", Path("/p/train.py"), text(PROGRAM))
-    made.take(Reading(read_program(PROGRAM), None, None))
+    parts = text(PROGRAM)
+    made = Document("file:///p/train.py", Path("/p/train.py"), parts)
+    made.take(Reading(read_program(PROGRAM), None, None, parts, {}))
     return made
 
 
@@ -49,7 +50,7 @@ def test_places_move_with_every_edit_until_the_next_reading(document: Document) 
     document.change(text(PROGRAM.replace("y = Dense(\n    4,\n)\n", "")))
     assert name_at(document, 1, 4) == "Bidirectional"
     assert [
-        s.class_name for s in (document.source.sites if document.source else ()) if document.place(s.span)
+        s.class_name for s in (document.source.sites if document.source else ()) if document.places.of(s.span)
     ] == [
         "Bidirectional",
         "LSTM",

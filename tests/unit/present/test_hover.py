@@ -7,8 +7,9 @@ from tests.unit.present.reports import layers, ranked, report, scores, site
 
 from guider_engine.wire import FailingTest, Inputs, NeuronScore, Notice
 from guider_ls.mapping.mapping import Difference, Match, UnmatchedSite
-from guider_ls.present.hover import ranked_hover, static_hover
+from guider_ls.present.hover import call_hover, ranked_hover, static_hover
 from guider_ls.present.phrases import escaped
+from guider_ls.source.sites import Location, Span
 
 
 def test_before_a_run() -> None:
@@ -63,9 +64,10 @@ def test_a_first_rank_is_put_in_proportion() -> None:
 
 def test_a_line_newer_than_the_model() -> None:
     older = Match(site(0), (0,), "", (Difference("units", "64", "32"),))
-    text = ranked_hover(report(localization(layers(1), scores(0.5)), (older,)), site(0))
-    assert "older than this line" in text
-    assert "units: 64 here, 32 in the model" in text
+    shown = report(localization(layers(1), scores(0.5)), (older,))
+    assert "⚠ units: 64 here, 32 in the model: train it again" in ranked_hover(shown, site(0))
+    shown = dataclasses.replace(shown, made="14:02")
+    assert "⚠ units: 64 here, 32 in the model of 14:02: train it again" in ranked_hover(shown, site(0))
 
 
 def test_a_line_that_constructs_several_layers() -> None:
@@ -73,7 +75,40 @@ def test_a_line_that_constructs_several_layers() -> None:
     found = localization(layers(2), scores(0.1, 0.5))
     text = ranked_hover(report(found, (Match(loop, (0,), ""), Match(loop, (1,), ""))), loop)
     assert "Dense **layer\\_1**: \\#1 of 2" in text
-    assert "The same line constructs: Dense **layer\\_0**: \\#2 of 2" in text
+    assert "This line constructs 2 layers of the model:\n\n- Dense **layer\\_1**: \\#1 of 2" in text
+    assert "\n- Dense **layer\\_0**: \\#2 of 2, suspiciousness 0.10\n\n" in text
+
+
+def test_of_many_layers_the_worst_are_listed_with_their_calls() -> None:
+    loop = site(1)
+    found = localization(layers(24), scores(*(n / 24 for n in range(24))))
+    calls = [Location("", Span(30 + n, 0, 30 + n, 9)) for n in range(24)]
+    text = ranked_hover(
+        report(found, tuple(Match(loop, (n,), "", callers=(calls[n],)) for n in range(24))), loop
+    )
+    assert "This line constructs 24 layers of the model:" in text
+    assert "\\#1 of 24, suspiciousness 0.96 · called from [line 54](file:///project/train.py#L54)" in text
+    assert text.count("called from") == 10
+    assert "\n- and 14 more\n" in text
+
+
+def test_a_call_that_makes_layers_in_another_file() -> None:
+    made, call = site(7, file="/project/my models.py"), Location("", Span(1, 0, 1, 9))
+    found = localization(layers(3), scores(0.5, 0.9, 0.1))
+    shown = report(found, tuple(Match(made, (n,), "", callers=(call,)) for n in range(3)))
+    text = call_hover(shown, call)
+    assert text.startswith(
+        "**GUIDER** · makes 3 layers of the model elsewhere:\n\n- Dense **layer\\_1**: \\#1 of 3"
+    )
+    assert "[line 8 of my models\\.py](file:///project/my%20models.py#L8)" in text
+    assert "77 passed, 23 failed" in text
+
+
+def test_layers_that_nothing_uses_have_a_page_of_their_own() -> None:
+    left = UnmatchedSite(site(1), "constructed once inside a call: nothing trains its weights", unused=True)
+    text = ranked_hover(report(localization(layers(1), scores(0.5)), (), (left,)), site(1))
+    assert "nothing trains its weights" in text
+    assert "#layer-never-used)" in text
 
 
 def test_a_line_that_is_not_in_the_model() -> None:

@@ -52,7 +52,7 @@ def test_lines_are_counted_as_the_parser_does(ranking: Report, program_text: str
 
 def test_old_lines_inner_layers_and_dead_neurons_are_told(ranking: Report) -> None:
     text = words(to_text(ranking))
-    assert "The model is older than this line (units: 8 here, 16 in the model)." in text
+    assert "units: 8 here, 16 in the model." in text
     assert "inside: #1 of 1 inner (Dense) 0.50" in text
     assert "neurons: 1 dead" in text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from guider_ls.lsp.positions import to_units
-from guider_ls.present.diagnostics import CODE
+from guider_ls.present.diagnostics import SUSPICIOUS, UNUSED
 
 if TYPE_CHECKING:
     from guider_ls.lsp.documents import Part
@@ -25,7 +25,9 @@ def register(server: GuiderServer) -> None:
         part = document.part(params.text_document.uri) if document is not None else None
         if part is None:
             return []
-        ours = (d for d in params.context.diagnostics if d.source == "guider" and d.code == CODE)
+        ours = (
+            d for d in params.context.diagnostics if d.source == "guider" and d.code in (SUSPICIOUS, UNUSED)
+        )
         return [action for d in ours if (action := _ignore(server, part, d)) is not None]
 
 

@@ -34,6 +34,7 @@ def register(server: GuiderServer) -> None:
                     for document in server.documents_of(project):
                         document.realign(None, None)
                         server.refresh(document)
+                    server.seat_guests()
                     server.projects.pop(root, None)
                     await project.close()
 

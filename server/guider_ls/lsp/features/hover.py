@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.present.hover import ranked_hover, static_hover
+from guider_ls.present.hover import call_hover, ranked_hover, static_hover
 from guider_ls.present.phrases import escaped
+from guider_ls.source.sites import Location
 
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
@@ -26,19 +27,27 @@ def register(server: GuiderServer) -> None:
             return None
         encoding = server.client.encoding
         position = document.position(params.text_document.uri, params.position, encoding)
-        site = document.site_at(*position) if position is not None else None
-        if site is None or (place := document.place(site.span)) is None:
+        if position is None:
             return None
-        report = document.report
-        if report is not None:
-            text = ranked_hover(report, site)
+        view, notes = document.view, _notes(document.status.detail)
+        found = view.at(*position) if view is not None else None
+        if view is not None and found is not None:
+            text = (
+                call_hover(view.report, found)
+                if isinstance(found, Location)
+                else ranked_hover(view.report, found)
+            )
             if document.status.state == "error":
-                text += f"\n\n⚠ {' '.join(_notes(document.status.detail))}"
+                text += f"\n\n⚠ {' '.join(notes)}"
+            place = view.places.of(found.span)
+        elif (site := document.site_at(*position)) is not None:
+            text, place = static_hover(site, notes=notes), document.places.of(site.span)
         else:
-            text = static_hover(site, notes=_notes(document.status.detail))
+            return None
+        if place is None:
+            return None
         return types.Hover(
-            types.MarkupContent(types.MarkupKind.Markdown, text),
-            document.location(place, encoding).range,
+            types.MarkupContent(types.MarkupKind.Markdown, text), document.location(place, encoding).range
         )
 
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from guider_ls.present.lenses import ranked_lenses, static_lenses
+from guider_ls.lsp.trainings import TRAINING
+from guider_ls.present.lenses import LensText, ranked_lenses, static_lenses, training_lens
 
 if TYPE_CHECKING:
-    from guider_ls.lsp.documents import Document, State
+    from guider_ls.lsp.documents import Document, Places, State
     from guider_ls.lsp.server import GuiderServer
+    from guider_ls.source.sites import SourceMap
 
 OFFERS: dict[State, str] = {
-    "running": "GUIDER: localizing …",
     "no-target": "GUIDER: no model or test set found",
     "error": "GUIDER: localization failed",
     "untrusted": "GUIDER: the folder is not trusted",
@@ -38,19 +39,38 @@ def register(server: GuiderServer) -> None:
 def lenses_of(server: GuiderServer, document: Document) -> dict[str, list[types.CodeLens]]:
     """The lenses of a document as of now, for each of its parts that has any."""
     settings = server.settings_of(document)
-    if document.source is None or not (settings.enable and settings.code_lens):
+    source, view, status = document.source, document.view, document.status
+    if not (settings.enable and settings.code_lens):
         return {}
-    texts = document.derived("lenses", ranked_lenses)
-    if texts is None:
-        texts = static_lenses(document.source, OFFERS.get(document.status.state, "GUIDER: localize"))
+    lenses: list[tuple[LensText, Places, Document]] = []
+    running = f"{status.text.partition(',')[0]} …" if status.state == "running" else ""
+    if source is not None and (training := _training(server, document, source, running)) is not None:
+        lenses.append((training, document.places, document))
+    if view is not None:
+        texts = document.derived("lenses", lambda view: ranked_lenses(view.report, view.file)) or ()
+        lenses += [(lens, view.places, view.host) for lens in texts]
+    elif source is not None:
+        offer = running or OFFERS.get(status.state, "GUIDER: localize")
+        lenses += [(lens, document.places, document) for lens in static_lenses(source, offer)]
     found: dict[str, list[types.CodeLens]] = {}
-    for lens in texts:
-        place = document.place(lens.span)
-        if place is not None:
-            command = types.Command(lens.text, lens.action, arguments=[document.uri])
+    for lens, places, of in lenses:
+        place = places.of(lens.span)
+        if place is not None and not document.is_ignored(place):
+            command = types.Command(lens.text, lens.action, arguments=[of.uri])
             location = document.location(place, server.client.encoding)
             found.setdefault(location.uri, []).append(types.CodeLens(location.range, command))
     return found
+
+
+def _training(server: GuiderServer, document: Document, source: SourceMap, running: str) -> LensText | None:
+    """The lens that offers to run the program, for what may be one and may be run."""
+    if document.path is None or not server.client.trusted or document.status.state == "untrusted":
+        return None
+    if not source.training and document.guest is not None:
+        return None  # a module of a program
+    if running.startswith(TRAINING):
+        return training_lens(source, f"{running} (cancel)", "guider.cancel")
+    return training_lens(source, "GUIDER: train and localize")
 
 
 def refresh(server: GuiderServer, document: Document) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
 
 DEBOUNCE = 0.15
-"""Seconds without an edit before a text is read again."""
+"""Seconds without an edit before a text is read again; fewer if reading it takes fewer."""
 
 
 def register(server: GuiderServer) -> None:
@@ -29,6 +29,7 @@ def register(server: GuiderServer) -> None:
         document = Document(item.uri, path, (Part(item.uri, item.version, Lines(item.text)),))
         server.documents[item.uri] = document
         server.read(document)
+        server.read_importers(document)
         server.spawn(opened(server, document))
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
