@@ -92,7 +92,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         _check_run(options)
         options.program_arguments = of_program
     data = getattr(options, "test_data", None) or []
-    if len(data) > 1 and options.program is None and data[-1].endswith(".py"):
+    if len(data) > 1 and options.program is None and data[-1].endswith((".py", ".ipynb")):
         options.program = data.pop()  # written last, it was taken for test data
     return options
 
@@ -123,6 +123,12 @@ def _check_run(options: argparse.Namespace) -> None:
         raise UsageError(
             "usage", "With --run the program is named once: guider-ls localize --run PROGRAM.py."
         )
+    elif options.run.endswith(".ipynb"):
+        raise UsageError(
+            "usage",
+            f"{options.run} is a notebook, and only programs are run. Localize in the model that its cells save: "
+            f"guider-ls localize {options.run} --model M --test-data D.",
+        )
     else:
         options.program = options.run
 
@@ -150,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     _output(localize, "text", "json", "sarif")
 
     of_map = commands.add_parser("map", help="list a program's layers", description=_MAP)
-    of_map.add_argument("program", metavar="PROGRAM.py", help="the program")
+    of_map.add_argument("program", metavar="PROGRAM.py", help="the program, or a notebook (.ipynb)")
     of_map.add_argument("--model", metavar="M", help="trained model: .keras, .h5 or module:function")
     _interpreter(of_map)
     _output(of_map, "text", "json")
@@ -170,7 +176,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _inputs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to look at")
-    group.add_argument("program", metavar="PROGRAM.py", nargs="?", help="the program that builds the model")
+    group.add_argument(
+        "program", metavar="PROGRAM.py", nargs="?", help="the program or the notebook that builds the model"
+    )
     group.add_argument("--model", metavar="M", help="trained model: .keras, .h5 or module:function")
     group.add_argument(
         "--test-data",

@@ -135,6 +135,8 @@ def _program(project: Project, found: _Checks) -> Program | None:
         )
         return None
     program = found.attempt("program", lambda: read(path, project.root))
+    for problem in program.problems if program is not None else ():
+        found.add("program", "warning", problem)
     if program is not None:
         sites = len(program.source.sites)
         status: Status = "ok" if sites else "warning"

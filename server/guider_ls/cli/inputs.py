@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from guider_ls.project.interpreter import Interpreter, find_interpreter
 from guider_ls.project.settings import Problem, Settings, from_mapping, of_project
 from guider_ls.project.targets import for_program, is_function, program_of, project_root
 from guider_ls.source.decode import decode
+from guider_ls.source.notebook import SUFFIX, Code, code_cells, combine, in_cells
 from guider_ls.source.sites import SourceMap
 
 _OPTIONS = {
@@ -53,7 +55,10 @@ class Program:
 
     path: Path
     text: str
+    """As it is written; of a notebook the code cells below each other."""
     source: SourceMap
+    problems: tuple[str, ...] = ()
+    """What was passed over, for people."""
 
 
 def find_project(options: argparse.Namespace) -> Project:
@@ -102,23 +107,39 @@ def interpreter(project: Project, options: argparse.Namespace) -> Interpreter:
 
 
 def read(path: Path, root: Path) -> Program:
-    """Read a program, with the modules of its project in ``root`` that it imports.
+    """Read a program or a notebook, with the modules of its project in ``root`` that it imports.
 
     Raises:
-        InputError: "program-missing", "program-unreadable", "program-encoding" or "program-syntax".
+        InputError: "program-missing", "program-unreadable", "program-encoding" or "program-syntax";
+            "notebook-format" or "notebook-language".
     """
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        near = sorted(p.name for p in path.parent.glob("*.py"))[:5] if path.parent.is_dir() else []
+        near = (
+            sorted(p.name for p in path.parent.glob(f"*{path.suffix or '.py'}"))[:5]
+            if path.parent.is_dir()
+            else []
+        )
         beside = f" In that folder there is {', '.join(near)}." if near else ""
         raise InputError("program-missing", f"There is no program {path}.{beside}") from None
     except OSError as error:
         raise InputError(
             "program-unreadable", f"The program {path} cannot be read: {error.strerror or error}."
         ) from error
+    if path.suffix == SUFFIX:
+        return _notebook(path, root, code_cells(data))
     text = decode(data)
     return Program(path, text, reading.read(text, path, root))
+
+
+def _notebook(path: Path, root: Path, codes: Sequence[Code]) -> Program:
+    combined = combine(codes)
+    source = in_cells(reading.read(combined.text, path, root), combined.cells)
+    problems = [
+        f"{path.name}, cell {code.number} is left out: it is not Python." for code in combined.left_out
+    ]
+    return Program(path, "\n".join(code.text for code in codes), source, tuple(problems))
 
 
 def _named(options: argparse.Namespace) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     project = find_project(options)
     console.print_warnings(f"{p.origin}, {p.key}: {p.message}" for p in project.problems)
     program = read(project.program, project.root) if project.program is not None else None
+    console.print_warnings(program.problems if program is not None else ())
     source = program.source if program is not None else None
     found = None if options.run else _target(project, program)
     engine = Engine(interpreter(project, options).command, root=project.root)

@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
     project = find_project(options)
     assert project.program is not None  # the parser requires it
     program = read(project.program, project.root)
+    console.print_warnings(program.problems)
     model = _inspect(project, options) if options.model else None
     mapping = align(program.source, model) if model is not None else None
     if options.format == "json":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from guider_engine.wire import ModelLayer, ModelSummary
 from guider_ls.mapping.comparison import Comparisons, automatic_number, fits, has_automatic_name, literals
 from guider_ls.mapping.mapping import UnmatchedLayer
-from guider_ls.source.sites import LayerSite, Outline, SourceMap, Step
+from guider_ls.source.sites import Cell, LayerSite, Outline, SourceMap, Step, line_name
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
@@ -44,15 +44,15 @@ def _ordinal(position: int) -> str:
 
 
 def lines(sites: Iterable[LayerSite]) -> str:
-    """``line 4 or line 9``, 1-based; of another module ``line 9 of models.py``."""
-    places = sorted({(site.file, site.span.line) for site in sites})
-    return " or ".join(line(file, number) for file, number in places)
+    """``line 4 or line 9``, 1-based; of another module ``line 9 of models.py``, of a cell ``cell 2, line 9``."""
+    places = {(site.file, site.span.line): site.cell for site in sites}
+    return " or ".join(line(*place, places[place]) for place in sorted(places))
 
 
-def line(file: str, number: int) -> str:
+def line(file: str, number: int, cell: Cell | None = None) -> str:
     """``line 4``, or ``line 4 of models.py``; ``number`` is 0-based."""
     name = re.split(r"[\\/]", file)[-1]
-    return f"line {number + 1} of {name}" if name else f"line {number + 1}"
+    return f"{line_name(number, cell)} of {name}" if name else line_name(number, cell)
 
 
 def of_layer(layer: ModelLayer, candidates: Sequence[LayerSite], sites: Sequence[LayerSite]) -> str:

@@ -18,7 +18,7 @@ from guider_ls.project import artifacts
 from guider_ls.project.artifacts import Candidate, absolute, exists
 from guider_ls.project.captures import Capture
 from guider_ls.project.settings import Settings, TargetSettings
-from guider_ls.source.sites import Artifact, SourceMap
+from guider_ls.source.sites import Artifact, SourceMap, line_name
 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MODELS = (".keras", ".h5", ".hdf5")
@@ -350,7 +350,8 @@ class _Written:
         return tuple(dict.fromkeys((self.program.parent, self.root) if self.program else (self.root,)))
 
     def said_by(self, artifact: Artifact) -> str:
-        return f"{self.program.name if self.program else 'program'}, line {artifact.span.line + 1}"
+        name = self.program.name if self.program else "program"
+        return f"{name}, {line_name(artifact.span.line, artifact.cell)}"
 
     def why_none(self, part: _Part) -> str:
         """Why there is no file for that part; a sentence's end."""

@@ -36,6 +36,11 @@ class Cell:
     """Its first line in the program that the cells are together."""
 
 
+def line_name(number: int, cell: Cell | None = None) -> str:
+    """A line of a program for people: ``line 4`` for 3; in a notebook ``cell 2, line 4``, counted in the cell."""
+    return f"cell {cell.number}, line {number - cell.line + 1}" if cell is not None else f"line {number + 1}"
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """An argument whose value the text does not say; ``code`` is its source."""
