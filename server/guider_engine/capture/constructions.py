@@ -12,6 +12,8 @@ from guider_engine.wire import Origin, Stray
 
 from .stack import Stack, StackReader
 
+_OF_BIDIRECTIONAL = ("forward_", "backward_")
+
 
 @dataclass(slots=True)
 class Construction:
@@ -78,16 +80,17 @@ class Constructions:
     def strays(self, used: Iterable[Any]) -> tuple[Stray, ...]:
         """What the project's own code constructed and none of ``used`` is, in the order of construction.
 
-        Calls that made a layer of ``used`` as well are left out: they made it for a model of before.
+        A line that made a layer of ``used`` as well is left out: it made others for models of before.
         """
         members = [found for found in map(self._of, used) if found is not None]
         members += [found.source for found in members if found.source is not None]
-        known = {(member.class_name, member.calls) for member in members}
+        known = {(member.class_name, member.calls[:1]) for member in members}
+        known |= {(member.class_name, member.stack.calls[:1]) for member in members}
         counts: dict[tuple[Origin, str, bool], int] = {}
         for one in self._all:
             if not one.stack.direct or not one.calls or one.class_name == "InputLayer":
                 continue
-            if (one.class_name, one.calls) not in known:
+            if (one.class_name, one.calls[:1]) not in known:
                 key = (one.calls[0], one.class_name, one.stack.in_call)
                 counts[key] = counts.get(key, 0) + 1
         return tuple(Stray(*key[:2], count, key[2]) for key, count in counts.items())
@@ -98,9 +101,10 @@ class Constructions:
 
     def _original(self, copy: Construction) -> Construction | None:
         """The latest earlier layer of the copy's class and name."""
-        found = self._by_name.get((copy.class_name, copy.name))
-        if found is not None:
-            return found
+        for prefix in ("", *_OF_BIDIRECTIONAL):
+            found = self._by_name.get((copy.class_name, copy.name.removeprefix(prefix)))
+            if found is not None:
+                return found
         for other in reversed(self._all):  # one that was given another name since
             layer = other.layer()
             if other is copy or other.class_name != copy.class_name or layer is None:

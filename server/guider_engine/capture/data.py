@@ -85,7 +85,7 @@ def is_same(one: Fed, other: Fed) -> bool:
     )
 
 
-def tests_of(fed: Fed, check: Check) -> Tests:
+def read(fed: Fed, check: Check) -> Tests:
     """Read the data, at most `MOST_TESTS` tests and `MOST_BYTES`.
 
     Raises:

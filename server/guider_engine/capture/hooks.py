@@ -19,12 +19,11 @@ from guider_engine.request import Report
 from guider_engine.wire import DataKind
 
 from .constructions import Constructions
-from .data import Batches, Fed, flowing, is_generator, is_same
+from .data import Batches, Fed, flowing, is_generator, is_same_array
 from .limits import Limits
 from .models import Models, Seen
 from .progress import new_callback
 from .stack import StackReader
-from .weights import digest
 
 Original = Callable[..., Any]
 
@@ -77,11 +76,21 @@ class Hooks:
         self._patch(model, "train_on_batch", functools.partial(self._on_batch, "training"))
         self._patch(model, "test_on_batch", functools.partial(self._on_batch, "test"))
         self._patch(model, "save", self._save)
+        self._patch_optimizers(keras.optimizers)
 
     def uninstall(self) -> None:
         """Everything is as it was."""
         while self._undo:
             self._undo.pop()()
+
+    def _patch_optimizers(self, optimizers: Any) -> None:
+        """Loops of the program's own train by them."""
+        if hasattr(optimizers.Optimizer, "apply"):  # Keras 3, whose apply_gradients calls it
+            self._patch(optimizers.Optimizer, "apply", self._apply)
+            return
+        legacy = getattr(getattr(optimizers, "legacy", None), "Optimizer", optimizers.Optimizer)
+        for optimizer in {optimizers.Optimizer, legacy}:
+            self._patch(optimizer, "apply_gradients", self._apply_gradients)
 
     def _models_are_watched(self, model: type[Any]) -> bool:
         return hasattr(vars(model).get("fit"), "_watched_by_guider")
@@ -160,9 +169,7 @@ class Hooks:
         symbolic = any("KerasTensor" in type(value).__name__ for value in _flat((args, kwargs)))
         if symbolic or not self._stacks.is_own(frame) or self._stacks.read(frame).in_call:
             return
-        seen = self._see(model, frame)
-        if seen.weights is None:
-            seen.weights = digest(model)
+        self._see(model, frame)
 
     def _fit(self, original: Original) -> Original:
         def hook(model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -259,7 +266,7 @@ class Hooks:
             given["x"], x = flowing(x, batches), batches
         fed = self._fed(frame, "test", "data of evaluate", x, given.get("y"), given.get("steps"))
         fed.weighted = given.get("sample_weight") is not None
-        if seen.training is not None and is_same(seen.training, fed):
+        if seen.training is not None and is_same_array(seen.training.x, x):
             fed.kind, fed.what = "training", "training data, passed to evaluate"
         seen.feed(fed)
         return call
@@ -314,6 +321,23 @@ class Hooks:
             seen.feed(noted)
         noted.moment = self._models.moment()
         noted.x.add(call.arguments.get("x"), call.arguments.get("y"))
+
+    def _apply(self, original: Original) -> Original:
+        def hook(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+            result = original(optimizer, grads, trainable_variables)
+            weights = optimizer._trainable_variables if trainable_variables is None else trainable_variables
+            self._try(self._models.updated, weights)
+            return result
+
+        return hook
+
+    def _apply_gradients(self, original: Original) -> Original:
+        def hook(optimizer: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)  # often a zip, which can be read only once
+            self._try(self._models.updated, [weight for _, weight in pairs])
+            return original(optimizer, pairs, *args, **kwargs)
+
+        return hook
 
     def _save(self, original: Original) -> Original:
         def hook(model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from guider_engine.wire import DataKind
 
 from .data import Fed, is_same
-from .weights import digest
 
 MOST = 16
 """Models that are kept."""
@@ -31,8 +31,6 @@ class Seen:
     used: bool = False
     """Trained, evaluated, predicted with or saved, and not only called."""
     epochs: int = 0
-    weights: Any = None
-    """A digest of its weights when it was called first."""
     feeds: dict[DataKind, list[Fed]] = field(default_factory=dict)
     """The latest data of each kind, the last ones last."""
     training: Fed | None = None
@@ -48,10 +46,9 @@ class Seen:
         kept[:] = [*[other for other in kept if not is_same(other, fed)][-3:], fed]
 
     def candidates(self) -> Iterator[Fed]:
-        """Data it may be tested on, the best first."""
-        kinds: tuple[DataKind, ...] = ("test", "validation", "", "training")
-        for kind in kinds:
-            yield from reversed(self.feeds.get(kind, ()))
+        """What it was fed; of each kind the latest first."""
+        for fed in self.feeds.values():
+            yield from reversed(fed)
 
 
 class Models:
@@ -61,6 +58,7 @@ class Models:
         """None so far."""
         self._seen: dict[int, Seen] = {}
         self._moments = itertools.count(1)
+        self._updates: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.dropped = 0
 
     def moment(self) -> int:
@@ -85,16 +83,26 @@ class Models:
                 self.dropped += 1
         return found
 
+    def updated(self, weights: Iterable[Any]) -> None:
+        """An optimizer changes these weights."""
+        moment = self.moment()
+        for weight in weights:
+            self._updates[id(weight)] = (weakref.ref(weight), moment)
+
+    def _updated_last(self, model: Any) -> int:
+        """When an optimizer changed a weight of the model last; 0: never."""
+        last = 0
+        for weight in getattr(model, "trainable_weights", ()):
+            known = self._updates.get(id(weight))
+            if known is not None and known[0]() is weight:
+                last = max(last, known[1])
+        return last
+
     def ordered(self) -> list[Seen]:
         """The one to localize first: evaluated on test data last, fitted with validation, trained last, others."""
         inside = {id(layer) for seen in self._seen.values() for layer in _inside(seen.model)}
         for seen in self._seen.values():
-            if (
-                not seen.trained
-                and seen.weights is not None
-                and digest(seen.model) not in (None, seen.weights)
-            ):
-                seen.trained = seen.first  # by a loop of the program's own
+            seen.trained = max(seen.trained, self._updated_last(seen.model))
         kept = [seen for seen in self._seen.values() if seen.used or id(seen.model) not in inside]
         kept.sort(key=lambda s: (s.tested, s.validated, s.trained, s.first), reverse=True)
         return kept

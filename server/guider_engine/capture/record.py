@@ -8,7 +8,7 @@ import io
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from guider_engine.load.model import CallsOf, loss_of, summarize
 from guider_engine.request import Check, Report
 from guider_engine.wire import CapturedModel, CaptureRecord, DataKind, Notice
 
-from .data import NoTests, Tests, tests_of
-from .labels import labels_by_name
+from .data import Fed, NoTests, Tests, read
 from .models import Seen
+from .variables import data_of, with_labels
 
 
 def empty_folder(path: str) -> Path:
@@ -104,13 +104,10 @@ def _tests(
 ) -> tuple[DataKind, str, Tests | None]:
     """The best tests that there are, their kind, and what they are or why there are none."""
     refused = ""
-    for candidate in seen.candidates():
-        fed = candidate if candidate.kind else labels_by_name(candidate, variables)
-        if fed is None:
-            continue
+    for fed in _candidates(seen, variables):
         said = ", ".join(part for part in (fed.what, fed.place) if part)
         try:
-            tests = tests_of(fed, check)
+            tests = read(fed, check)
         except NoTests as error:
             refused = refused or f"{said}: {error}"
             continue
@@ -124,6 +121,20 @@ def _tests(
             notices.append(Notice("tests-refused", f"Better tests cannot be used: {refused}."))
         return fed.kind, said, tests
     return "", refused or "the program fed it no data that are known with their labels", None
+
+
+def _candidates(seen: Seen, variables: Mapping[str, Any]) -> Iterator[Fed]:
+    """Data that it may be tested on, the best first."""
+    known = [fed if fed.kind else with_labels(fed, variables) for fed in seen.candidates()]
+    fed_with_labels = [fed for fed in known if fed is not None]
+    kinds: tuple[DataKind, ...] = ("test", "validation", "training")
+    yield from sorted(
+        fed_with_labels, key=lambda fed: kinds.index(fed.kind)
+    )  # stable: the latest of a kind first
+    if seen.trained and not fed_with_labels:
+        by_name = data_of(seen.model, variables)
+        if by_name is not None:
+            yield by_name
 
 
 def _optimizer(model: Any) -> str:
