@@ -20,7 +20,7 @@ from guider_ls.lsp.features.commands import choose_captured_model, show_log
 from guider_ls.lsp.projects import Project
 from guider_ls.lsp.trainings import Trainings, Wish
 from guider_ls.project.captures import Capture, Captures, notices, require_file
-from guider_ls.project.targets import Target, find_target, to_inputs
+from guider_ls.project.targets import PROGRAMS, Target, find_target, to_inputs
 
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
@@ -115,7 +115,10 @@ class Runs:
         if not self._may_run(document, settings, explicit=wish.asked):
             return
         if document.path is not None and document.path.suffix not in PROGRAMS:
-            self._client.tell(f"GUIDER runs programs (.py); {document.path.name} is none.")
+            self._client.tell(
+                f"GUIDER runs programs (.py), not {document.path.name}. A notebook is localized in the model that "
+                "its cells save, or that guider.model and guider.testData name: run GUIDER: Localize Faults."
+            )
             return
         if wish.asked and (name := await self.trainings.unsaved(document, project)):
             self._client.tell(
@@ -392,7 +395,6 @@ class Runs:
         self._server.show_status(document, Status(state, text, detail))
 
 
-PROGRAMS = frozenset({".py", ".pyw"})
 NO_TARGET = frozenset(
     {
         "target-missing",

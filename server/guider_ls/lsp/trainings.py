@@ -20,6 +20,7 @@ from guider_ls.project.captures import (
     source_states,
     to_program,
 )
+from guider_ls.project.targets import PROGRAMS
 from guider_ls.source.decode import decode
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class Trainings:
         await self._server.until_read(document)
         settings = self.settings(document, settings)
         path = document.path
-        if path is None or not await self._is_program(document, path, project, settings):
+        if path is None or path.suffix not in PROGRAMS:
+            return False
+        if not await self._is_program(document, path, project, settings):
             return False
         program = to_program(path, project.root, settings)
         try:

@@ -115,7 +115,7 @@ def _finding(
     match = next(match for match in matches if match.layer == layer.path)
     elsewhere = match.site.file != file
     made = (
-        f", made in {line(match.site.file or report.program or '', match.site.span.line)},"
+        f", made in {line(match.site.file or report.program or '', match.site.span.line, match.site.cell)},"
         if elsewhere
         else ""
     )

@@ -138,8 +138,11 @@ def _called(report: Report, match: Match) -> str:
 def _link(report: Report, location: Location, seen_from: str) -> str:
     """A line as a link, named with its file where that is another."""
     file = location.file or report.program or ""
-    text = escaped(line("" if location.file == seen_from else file, location.span.line))
-    return f"[{text}]({Path(file).as_uri()}#L{location.span.line + 1})" if Path(file).is_absolute() else text
+    cell = report.source.cell_at(location.span.line) if not location.file else None
+    text = escaped(line("" if location.file == seen_from else file, location.span.line, cell))
+    if cell is not None or not Path(file).is_absolute():
+        return text  # a cell has no link that all editors follow
+    return f"[{text}]({Path(file).as_uri()}#L{location.span.line + 1})"
 
 
 def _caveats(localization: Localization, layer: ModelLayer, score: LayerScore) -> Iterator[str]:

@@ -8,7 +8,7 @@ from guider_engine.wire import LayerPath, ModelSummary
 from guider_ls.mapping.mapping import Mapping
 from guider_ls.present.phrases import counted, older
 from guider_ls.present.terminal import Terminal
-from guider_ls.source.sites import LayerSite, SourceMap
+from guider_ls.source.sites import LayerSite, SourceMap, line_name
 
 
 def map_to_text(
@@ -77,7 +77,7 @@ class _Page:
         for artifact in source.artifacts:
             what = {"model": "model", "tests": "test set"}[artifact.kind]
             unsaid = "" if artifact.known else ", known when it runs"
-            yield f"  {artifact.path} ({what}, line {artifact.span.line + 1}{unsaid})"
+            yield f"  {artifact.path} ({what}, {line_name(artifact.span.line, artifact.cell)}{unsaid})"
 
     def layer(self, path: LayerPath) -> str:
         layer = self.layers[path]

@@ -14,7 +14,7 @@ from guider_ls.mapping.mapping import Match
 from guider_ls.present.json import captured, plain
 from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number
 from guider_ls.present.report import Report
-from guider_ls.source.sites import Span
+from guider_ls.source.sites import LayerSite, Span, line_name
 
 RULE = "guider/suspicious-layer"
 _ROOT = "PROJECTROOT"
@@ -92,9 +92,7 @@ def _results(report: Report) -> Iterator[dict[str, Any]]:
             "ruleIndex": 0,
             "level": "note",
             "message": {"text": _message(report, layer, score, ranked)},
-            "locations": [
-                {"physicalLocation": {"artifactLocation": where, "region": _region(match.site.span)}}
-            ],
+            "locations": [_location(where, match.site)],
             # SARIF's rank is a priority from 0 to 100, the most important at 100.
             "rank": round(100.0 * (ranked - score.rank + 1) / ranked, 1),
             "partialFingerprints": {"guiderLayer/v1": _fingerprint(report, layer, match, where["uri"])},
@@ -117,6 +115,19 @@ def _message(report: Report, layer: ModelLayer, score: LayerScore, ranked: int) 
         f"{formula} {number(score.suspiciousness)}; {neurons(score)} are active on more than half of the "
         f"failing tests ({tests.failed} of {counted(tests.total, 'test')} failed)."
     )
+
+
+def _location(file: dict[str, str], site: LayerSite) -> dict[str, Any]:
+    """Where a construction stands. The file of a notebook has other lines than its cells, so these have a name."""
+    if site.cell is not None:
+        cell, line = f"cell {site.cell.number}", line_name(site.span.line, site.cell)
+        return {
+            "physicalLocation": {"artifactLocation": file},
+            "logicalLocations": [
+                {"name": cell, "fullyQualifiedName": f"{line}, column {site.span.column + 1}"}
+            ],
+        }
+    return {"physicalLocation": {"artifactLocation": file, "region": _region(site.span)}}
 
 
 def _region(span: Span) -> dict[str, int]:

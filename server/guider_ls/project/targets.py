@@ -20,6 +20,9 @@ from guider_ls.project.captures import Capture
 from guider_ls.project.settings import Settings, TargetSettings
 from guider_ls.source.sites import Artifact, SourceMap, line_name
 
+PROGRAMS = frozenset({".py", ".pyw"})
+"""Suffixes of the files that can be run: notebooks are only read."""
+
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MODELS = (".keras", ".h5", ".hdf5")
 _Part = Literal["model", "test_data"]
@@ -321,7 +324,7 @@ def _missing(written: _Written, *parts: _Part) -> InputError:
     run = (
         f"Have {program.name} run and watched, which finds both: guider-ls localize --run {program.name}, in the "
         "editor GUIDER: Train and Localize. Or name"
-        if program is not None
+        if program is not None and program.suffix in PROGRAMS
         else "Name"
     )
     options = " and ".join({"model": "--model", "test_data": "--test-data"}[part] for part in parts)

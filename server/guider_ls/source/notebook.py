@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -17,7 +16,7 @@ from typing import Any
 from guider_ls.errors import InputError
 from guider_ls.source.lines import Lines
 from guider_ls.source.magics import as_python
-from guider_ls.source.sites import Cell, SourceMap, Span
+from guider_ls.source.sites import Cell, SourceMap
 
 SUFFIX = ".ipynb"
 
@@ -71,17 +70,15 @@ def first_lines(texts: Iterable[Lines]) -> list[int]:
 
 def in_cells(source: SourceMap, cells: Sequence[Cell]) -> SourceMap:
     """What was read of a notebook's program, each place with its cell."""
-    if not cells:
-        return source
-    starts = [cell.line for cell in cells]
-
-    def cell(span: Span) -> Cell:
-        return cells[bisect_right(starts, span.line) - 1]
-
+    source = replace(source, cells=tuple(cells))
     return replace(
         source,
-        sites=tuple(site if site.file else replace(site, cell=cell(site.span)) for site in source.sites),
-        artifacts=tuple(replace(artifact, cell=cell(artifact.span)) for artifact in source.artifacts),
+        sites=tuple(
+            site if site.file else replace(site, cell=source.cell_at(site.span.line)) for site in source.sites
+        ),
+        artifacts=tuple(
+            replace(written, cell=source.cell_at(written.span.line)) for written in source.artifacts
+        ),
     )
 
 

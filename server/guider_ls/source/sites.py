@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -135,6 +136,8 @@ class Step:
     """Whether it may be left out (a branch whose condition the text does not say)."""
     spread: bool = False
     """Whether it stands for any number of layers made out of sight (a ready-made network taken apart)."""
+    caller: Span | None = None
+    """The call of the program that has it made, where its site stands in another module and one call is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +170,10 @@ class SourceMap:
     """Absolute paths of the project's modules that were followed."""
     training: tuple[Span, ...] = ()
     """Calls that train a model (``model.fit(…)``), in source order; those of the program itself."""
+    cells: tuple[Cell, ...] = ()
+    """The cells of the program, where it is a notebook."""
+
+    def cell_at(self, line: int) -> Cell | None:
+        """The cell that holds a line of the program; ``None``: it is no notebook."""
+        after = bisect_right(self.cells, line, key=lambda cell: cell.line)
+        return self.cells[after - 1] if after else None

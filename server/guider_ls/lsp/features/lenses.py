@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from guider_ls.lsp.trainings import TRAINING
 from guider_ls.present.lenses import LensText, ranked_lenses, static_lenses, training_lens
+from guider_ls.project.targets import PROGRAMS
 
 if TYPE_CHECKING:
     from guider_ls.lsp.documents import Document, Places, State
@@ -64,7 +65,12 @@ def lenses_of(server: GuiderServer, document: Document) -> dict[str, list[types.
 
 def _training(server: GuiderServer, document: Document, source: SourceMap, running: str) -> LensText | None:
     """The lens that offers to run the program, for what may be one and may be run."""
-    if document.path is None or not server.client.trusted or document.status.state == "untrusted":
+    if (
+        document.path is None
+        or document.path.suffix not in PROGRAMS
+        or not server.client.trusted
+        or document.status.state == "untrusted"
+    ):
         return None
     if not source.training and document.guest is not None:
         return None  # a module of a program
