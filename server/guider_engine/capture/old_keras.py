@@ -127,7 +127,6 @@ NAMES: Mapping[str, Spelling] = {
     "initializers.one": _now("keras.initializers.Ones"),
     "initializers.zero": _now("keras.initializers.Zeros"),
     "legacy.interfaces": MODULES["legacy.interfaces"],
-    "optimizers.legacy": _now("keras.optimizers", kept=True),
     "optimizers.experimental": _now("keras.optimizers", kept=True),
     "optimizers.TFOptimizer": _OPTIMIZERS,
     **_each(
@@ -371,7 +370,7 @@ OPTIMIZER_ARGUMENTS: Mapping[str, Spelling] = {
     "schedule_decay": _gone("leave it out", kept=True),
 }
 
-_DATA = _gone("the keras.utils.PyDataset that makes the data takes it", kept=True)
+_DATA = _gone("the keras.utils.PyDataset that makes the data takes it")
 
 FUNCTION_ARGUMENTS: Mapping[str, Spelling] = {
     "nb_epoch": _now("epochs="),
@@ -383,9 +382,9 @@ FUNCTION_ARGUMENTS: Mapping[str, Spelling] = {
     "class_mode": _gone("leave it out"),
     "options": _gone("leave it out"),
     "accuracy": _gone("compile with metrics=['accuracy']"),
-    "workers": _DATA,
-    "use_multiprocessing": _DATA,
-    "max_queue_size": _DATA,
+    "workers": replace(_DATA, kept=True),
+    "use_multiprocessing": replace(_DATA, kept=True),
+    "max_queue_size": replace(_DATA, kept=True),
     "max_q_size": _DATA,
     "pickle_safe": _DATA,
     "nb_worker": _DATA,
