@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import re
@@ -44,6 +45,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (int, float, str, bool, max, min, abs, sum, round, chr, ord)
 }
 
+_MATHEMATICS = {"ceil", "floor", "sqrt", "log2", "log", "pow", "exp"}
 _KEYS = (str, int, float, bytes, type(None))
 
 Literal = cst.Integer | cst.Float | cst.SimpleString
@@ -270,9 +272,41 @@ def library(name: str, arguments: Arguments) -> Value | None:
     package, _, last = name.rpartition(".")
     if package == "copy" and last in {"copy", "deepcopy"} and len(values) == 1:
         return duplicate(values[0])
-    if package == "math" and last in {"ceil", "floor", "sqrt", "log2", "pow"} and values:
+    if package in {"math", "numpy"} and last in _MATHEMATICS and values:
         return compute(values, getattr(math, last))
+    if name in {"numpy.prod", "math.prod"} and values:
+        return compute(values[:1], math.prod)
+    if name == "numpy.arange" and values:
+        return compute(values, _range)
+    if name == "collections.deque" and not arguments.keywords:
+        return builtin("list", arguments)
+    if name in {"numpy.array", "numpy.asarray"} and values:
+        return duplicate(values[0])
+    if package == "itertools" or package == "itertools.chain":
+        return _iterator(last, values)
     return None
+
+
+def _iterator(name: str, values: Sequence[Value]) -> Value | None:
+    """Functions of ``itertools`` that layers and sizes go through."""
+    if name == "repeat" and len(values) == 2:
+        return binary(cst.Multiply(), Items([values[0]]), values[1])
+    if name == "from_iterable" and len(values) == 1:
+        inner = elements(values[0])
+        return _iterator("chain", inner) if inner is not None else UNKNOWN
+    rows = [elements(value) for value in values]
+    known = [row for row in rows if row is not None]
+    if name == "chain":
+        spread = [row if row is not None else [value] for row, value in zip(rows, values, strict=True)]
+        return Items([item for row in spread for item in row], exact=len(known) == len(rows))
+    if len(known) < len(rows) or math.prod(map(len, known)) > LONGEST:
+        return UNKNOWN
+    if name == "product":
+        return Items([Items(list(row), True) for row in itertools.product(*known)])
+    if name == "pairwise" and len(known) == 1:
+        pairs = zip(known[0], known[0][1:], strict=False)
+        return Items([Items(list(pair), True) for pair in pairs])
+    return UNKNOWN
 
 
 def duplicate(value: Value) -> Value:

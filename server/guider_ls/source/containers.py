@@ -32,6 +32,8 @@ def list_method(items: Items, name: str, arguments: Arguments, *, certain: bool)
         spread = constants.elements(value)
         items.items += spread if spread is not None else [value]
         items.exact &= spread is not None
+    elif name == "appendleft":
+        items.items.insert(0, value)
     elif name == "insert" and len(arguments.positional) == 2:
         position = arguments.positional[0]
         at = position.value if isinstance(position, Known) and isinstance(position.value, int) else 0

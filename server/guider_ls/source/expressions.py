@@ -378,7 +378,9 @@ class Expressions(Calls):
 
     def _call(self, node: cst.Call) -> Value:
         callee = self.evaluate(node.func)
-        return self.call(callee, self.arguments(node.args), node)
+        arguments = self.arguments(node.args)
+        with self.trace.called(node, self.frame):
+            return self.call(callee, arguments, node)
 
     def arguments(self, args: Sequence[cst.Arg]) -> Arguments:
         """Evaluate the arguments of a call in order."""

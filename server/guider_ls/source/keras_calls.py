@@ -167,6 +167,8 @@ class KerasCalls:
         elif isinstance(value, Tensor):
             for instance in sorted(value.through, key=_by_number):
                 model.places.append(Place(instance, instance.where.within(model.instance.where)))
+        elif not (isinstance(value, Known) and value.value is None):
+            model.places.append(Place(self.trace.gap(), where.within(model.instance.where)))
         self.trace.activity += 1
 
     def between(self, whole: Instance, outputs: Value | None) -> list[Place]:

@@ -6,13 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from guider_ls.source.sites import Fate, Outline, Step
+import libcst as cst
+
+from guider_ls.source.sites import Fate, Outline, Span, Step
 from guider_ls.source.statements import Program
+from guider_ls.source.trace import GAP
 from guider_ls.source.values import (
     Candidate,
     Instance,
     Object,
     Place,
+    Where,
     layers_in,
 )
 
@@ -39,6 +43,7 @@ def constructions(program: Program) -> list[Construction]:
             places = _places_of_object(program, made)
             if places:
                 found.append(Construction(made.of.name, "class", tuple(places), made.instance))
+    found = [_without_gaps(program, one, found) for one in found]
     if not found and program.trace.instances:
         places = [
             Place(instance, instance.where)
@@ -47,6 +52,33 @@ def constructions(program: Program) -> list[Construction]:
         ]
         found.append(Construction("", "fragment", tuple(places), None))
     return found
+
+
+def _without_gaps(
+    program: Program, construction: Construction, found: Collection[Construction]
+) -> Construction:
+    """Put layers that nothing else has, and that were made before, where a model has layers that are not known."""
+    if not any(place.instance.call is GAP for place in construction.places):
+        return construction
+    placed = {place.instance for one in found for place in one.places}
+    free = [
+        one
+        for one in program.trace.instances
+        if program.is_layer(one)
+        and one not in placed
+        and one not in program.trace.wrapped
+        and not one.in_call
+    ]
+    places: list[Place] = []
+    for place in construction.places:
+        if place.instance.call is not GAP:
+            places.append(place)
+            continue
+        for one in [one for one in free if one.number < place.instance.number]:
+            where = one.where | place.where
+            places.append(Place(one, Where(where.loops, (*where.branches, program.trace.fresh()))))
+            free.remove(one)
+    return replace(construction, places=tuple(places))
 
 
 def _places_of_object(program: Program, made: Object) -> list[Place]:
@@ -67,6 +99,12 @@ def _places_of_object(program: Program, made: Object) -> list[Place]:
 def placed_calls(found: Collection[Construction]) -> set[int]:
     """Identities of the calls whose layers are part of something."""
     return {id(place.instance.call) for construction in found for place in construction.places}
+
+
+def callers(found: Collection[Construction]) -> list[cst.Call]:
+    """The calls of the program that have layers of other modules made."""
+    made = (place.instance.caller for construction in found for place in construction.places)
+    return list({id(call): call for call in made if call is not None}.values())
 
 
 def fates(program: Program, placed: Collection[int]) -> dict[int, Fate]:
@@ -90,7 +128,7 @@ def _fate(program: Program, instance: Instance) -> Fate:
 
 
 def outline(
-    found: Collection[Construction], index: Mapping[int, int]
+    found: Collection[Construction], index: Mapping[int, int], spans: Mapping[cst.Call, Span]
 ) -> tuple[tuple[Outline, ...], dict[Instance, int]]:
     """The constructions in terms of site indices (by the identity of the call), each different one once.
 
@@ -108,6 +146,7 @@ def outline(
                 place.instance.name_pattern,
                 optional=bool(place.where.branches),
                 spread=place.instance.spread,
+                caller=spans.get(place.instance.caller) if place.instance.caller is not None else None,
             )
             for place in places
         )
@@ -115,7 +154,8 @@ def outline(
         new = Outline(
             construction.label, construction.kind, steps, _loops(places), () if maker is None else (maker,)
         )
-        key = (new.kind, new.steps, new.loops, new.label if new.kind == "class" else "")
+        called_anyhow = tuple(replace(step, caller=None) for step in steps)
+        key = (new.kind, called_anyhow, new.loops, new.label if new.kind == "class" else "")
         old = outlines.get(key)
         if construction.maker is not None:
             made[construction.maker] = len(outlines) if old is None else list(outlines).index(key)
@@ -123,7 +163,8 @@ def outline(
             outlines[key] = new
         else:
             makers = tuple(sorted({*old.makers, *new.makers}))
-            outlines[key] = replace(old, label=old.label or new.label, makers=makers)
+            same = old.steps if old.steps == steps else called_anyhow
+            outlines[key] = replace(old, label=old.label or new.label, makers=makers, steps=same)
     return tuple(outlines.values()), made
 
 

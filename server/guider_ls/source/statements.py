@@ -160,8 +160,7 @@ class Program(Imports):
         elif isinstance(node, cst.Global):
             self.frame.globals.update(item.name.value for item in node.names)
         elif isinstance(node, cst.Match):
-            self.evaluate(node.subject)
-            self._branches([case.body for case in node.cases], exhaustive=False)
+            return self._match(node)
         else:
             self._generic(node)
         return False
@@ -189,8 +188,43 @@ class Program(Imports):
                 self._orelse(orelse)
         return ended
 
-    def _orelse(self, node: cst.If | cst.Else) -> bool | None:
-        return self._if(node) if isinstance(node, cst.If) else self.suite(node.body)
+    def _match(self, node: cst.Match) -> bool | None:
+        subject = self.evaluate(node.subject)
+        live: list[cst.BaseSuite | cst.If | cst.Else | None] = []
+        done = False
+        for case in node.cases:
+            truth = False if done else self._matches(case.pattern, subject)
+            if truth and case.guard is not None:
+                truth = self.truth(self.evaluate(case.guard))
+            if truth is False:
+                with self.unreachable():
+                    self.suite(case.body)
+                continue
+            live.append(case.body)
+            done = bool(truth)
+        if done and len(live) == 1:
+            with nullcontext() if constants.is_fixed(subject) else self.trace.branch(taken=True):
+                return self._orelse(live[0])
+        return self._branches(live, exhaustive=done)
+
+    def _matches(self, pattern: cst.MatchPattern, subject: Value) -> bool | None:
+        """Whether a pattern takes a value; ``None``: it is not known."""
+        if isinstance(pattern, (cst.MatchValue, cst.MatchSingleton)):
+            return self.truth(constants.compare(cst.Equal(), subject, self.evaluate(pattern.value)))
+        if isinstance(pattern, cst.MatchOr):
+            truths = [self._matches(element.pattern, subject) for element in pattern.patterns]
+            return True if True in truths else None if None in truths else False
+        if isinstance(pattern, cst.MatchAs):
+            if pattern.name is not None:
+                self.assign(pattern.name, subject)
+            return self._matches(pattern.pattern, subject) if pattern.pattern is not None else True
+        return None
+
+    def _orelse(self, node: cst.BaseSuite | cst.If | cst.Else | None) -> bool | None:
+        """Run a block, or what stands after ``else``."""
+        if isinstance(node, cst.If):
+            return self._if(node)
+        return self.suite(node.body if isinstance(node, cst.Else) else node) if node is not None else False
 
     def _branches(
         self, bodies: Sequence[cst.BaseSuite | cst.If | cst.Else | None], *, exhaustive: bool
@@ -206,7 +240,7 @@ class Program(Imports):
                 continue
             frame.names = dict(before)
             with self.trace.branch():
-                ended = self._orelse(body) if isinstance(body, (cst.If, cst.Else)) else self.suite(body)
+                ended = self._orelse(body)
             ends.append(ended)
             if ended:
                 leaves |= not _raises(body)

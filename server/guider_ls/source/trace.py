@@ -57,6 +57,10 @@ class Draft:
     """See `LayerSite.others`."""
 
 
+GAP = cst.Call(cst.Name("_"))
+"""Stands for layers that a model has and that are not known."""
+
+
 @dataclass(slots=True)
 class Trace:
     """The state of one reading."""
@@ -88,6 +92,8 @@ class Trace:
     steps: int = 0
     activity: int = 0
     """Grows whenever something happens to a layer or a model."""
+    caller: cst.Call | None = None
+    """The innermost call of the program itself that is being run."""
     _ids: int = 0
 
     def fresh(self) -> int:
@@ -130,6 +136,20 @@ class Trace:
         finally:
             self.branches -= 1
             self.where = outer
+
+    def gap(self) -> Instance:
+        """Any number of layers that are not known, see `GAP`."""
+        return Instance(GAP, self.fresh(), "", self.where, ".*", spread=True)
+
+    @contextmanager
+    def called(self, node: cst.Call, frame: Frame) -> Iterator[None]:
+        """While a call runs that stands in ``frame``."""
+        outer = self.caller
+        self.caller = outer if frame.root().file else node
+        try:
+            yield
+        finally:
+            self.caller = outer
 
     def construct(
         self,
@@ -180,6 +200,7 @@ class Trace:
             self.where,
             _exact(name, arguments.open_keywords or not own),
             in_call=self.calls > 0,
+            caller=self.caller if draft.file else None,
         )
         self.wrapped.update(inner.instance for inner in layers_in(arguments.all()))
         if not self.dead:

@@ -1,7 +1,12 @@
-"""Runs a program for real and notes, for every layer of its model, the call that constructed it."""
+"""Runs a program for real and notes, for every layer of its model, the call that constructed it.
+
+A layer that Keras makes from the configuration of another one was constructed where that one was.
+"""
 
 from __future__ import annotations
 
+import linecache
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,44 +28,69 @@ class Truth:
     model: ModelSummary
     calls: dict[LayerPath, Span]
     """The innermost call of the program on the stack while the layer was made."""
+    files: dict[LayerPath, str]
+    """The modules that those calls stand in; ``""``: the program."""
+
+
+_COPYING = {"from_config", "clone_model", "_clone_layer", "deserialize_keras_object"}
 
 
 def run(path: Path) -> Truth:
-    """Run a program that leaves its model in the variable ``model``."""
+    """Run a program that leaves its model in the variable ``model``; other modules may stand in its folder."""
     text = path.read_text(encoding="utf-8")
-    spans: dict[int, Span] = {}
+    made: dict[int, tuple[Span, str, bool]] = {}
     kept: list[Any] = []  # keeps every layer alive, so that no identity is used twice
-    with _recorded(str(path), text, spans, kept):
-        namespace: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
-        exec(compile(text, str(path), "exec"), namespace)
+    modules = set(sys.modules)
+    sys.path.insert(0, str(path.parent))
+    try:
+        with _recorded(path.parent, made, kept):
+            namespace: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+            exec(compile(text, str(path), "exec"), namespace)
+    finally:
+        sys.path.remove(str(path.parent))
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(path.parent)):
+                del sys.modules[name]
     model = namespace["model"]
+    named: dict[tuple[type, str], tuple[Span, str, bool]] = {}
+    for layer in kept:
+        key = type(layer), str(getattr(layer, "name", ""))
+        if made[id(layer)][2]:
+            made[id(layer)] = named.get(key, made[id(layer)])
+        else:
+            named[key] = made[id(layer)]
     calls: dict[LayerPath, Span] = {}
+    files: dict[LayerPath, str] = {}
 
-    def walk(layers: list[Any], path: LayerPath) -> None:
+    def walk(layers: list[Any], around: LayerPath) -> None:
         for index, layer in enumerate(layers):
-            here = (*path, index)
-            if id(layer) in spans:
-                calls[here] = spans[id(layer)]
+            here = (*around, index)
+            if id(layer) in made:
+                calls[here], file, _ = made[id(layer)]
+                files[here] = "" if file == str(path) else file
             walk(inner_layers(layer), here)
 
     walk(model.layers, ())
-    return Truth(text, summarize(model, Loss()), calls)
+    return Truth(text, summarize(model, Loss()), calls, files)
 
 
 @contextmanager
-def _recorded(file: str, text: str, spans: dict[int, Span], kept: list[Any]) -> Iterator[None]:
+def _recorded(folder: Path, made: dict[int, tuple[Span, str, bool]], kept: list[Any]) -> Iterator[None]:
     import keras
 
     original = keras.layers.Layer.__new__
-    lines = text.splitlines()
+    inside = f"{folder}{os.sep}"
 
     def make(cls: type, *args: Any, **kwargs: Any) -> Any:
         layer = original(cls, *args, **kwargs)
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename != file:
+        copied = False
+        while frame is not None and not frame.f_code.co_filename.startswith(inside):
+            copied |= frame.f_code.co_name in _COPYING
             frame = frame.f_back
-        if frame is not None and id(layer) not in spans:
-            spans[id(layer)] = _span(frame, lines)
+        if frame is not None and id(layer) not in made:
+            file = frame.f_code.co_filename
+            made[id(layer)] = _span(frame, linecache.getlines(file)), file, copied
             kept.append(layer)
         return layer
 

@@ -13,13 +13,20 @@ from tests.unit.mapping.ground_truth import Truth, agrees, run
 from guider_engine.wire import LayerPath
 from guider_ls.errors import InputError
 from guider_ls.mapping.align import align
+from guider_ls.project.reading import read
 from guider_ls.source.read import read_program
 
 pytest.importorskip("keras")
 
-PROGRAMS = sorted((Path(__file__).parents[2] / "fixtures" / "programs").glob("*.py"))
-HIDDEN = {"application_as_layer": (2,)}
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+PROGRAMS = [
+    *sorted((FIXTURES / "programs").glob("*.py")),
+    *sorted((FIXTURES / "projects").glob("*/train.py")),
+]
+HIDDEN = {"application_as_layer": (2,), "application_frozen": (1,), "application_by_name": (0,)}
 """Layers whose inside is made by Keras alone: no line of the program is theirs."""
+UNKNOWN = {"cloned_functional": (0, 0)}
+"""A layer that no line constructs: cloning a functional model makes an input of its own."""
 
 
 @functools.cache
@@ -30,19 +37,25 @@ def truth_of(program: Path) -> Truth:
 def known(program: Path, truth: Truth) -> set[LayerPath]:
     """Layers that a line of the program constructs."""
     hidden = HIDDEN.get(program.stem)
-    return {path for path in truth.calls if hidden is None or path[:1] != hidden or path == hidden}
+    paths = {path for path in truth.calls if hidden is None or path[:1] != hidden or path == hidden}
+    return paths - {UNKNOWN.get(program.stem, ())}
+
+
+def name_of(program: Path) -> str:
+    return program.parent.name if program.stem == "train" else program.stem
 
 
 def test_there_are_enough_programs() -> None:
-    assert len(PROGRAMS) >= 25
+    assert len(PROGRAMS) >= 100
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
 def test_every_layer_is_mapped_to_the_call_that_made_it(program: Path) -> None:
     truth = truth_of(program)
-    found = align(read_program(truth.text), truth.model)
+    found = align(read(truth.text, program, program.parent), truth.model)
     for match in found.matches:
         assert agrees(match.site.span, truth.calls[match.layer]), match
+        assert match.site.file == truth.files[match.layer], match
         assert match.differences == (), match
     assert {match.layer for match in found.matches} == known(program, truth)
 
@@ -73,16 +86,17 @@ def edits(text: str) -> Iterator[Edit]:
             yield program(lines[:at], [new], lines[at:]), lambda old, at=at: old + (old >= at)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
 def test_no_line_is_wrong_after_an_edit(program: Path) -> None:
     truth = truth_of(program)
     for text, moved in edits(truth.text):
         try:
-            source = read_program(text)
+            source = read(text, program, program.parent)
         except InputError:
             continue  # the edit broke the syntax
         for match in align(source, truth.model).matches:
-            assert match.site.span.line == moved(truth.calls[match.layer].line), (text, match)
+            line = truth.calls[match.layer].line
+            assert match.site.span.line == (line if match.site.file else moved(line)), (text, match)
 
 
 NETWORKS = [("mobilenet_v2", "MobileNetV2"), ("resnet", "ResNet50"), ("efficientnet_v2", "EfficientNetV2B0")]
