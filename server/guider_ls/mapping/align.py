@@ -151,6 +151,9 @@ class _Alignment:
             outline, result = best[0]
             steps = result.steps[index]
             self.found[layer.path] = (layer, site, self._reason(outline, steps, layer, layers))
+            callers = {outline.steps[step].caller for outline, result in best for step in result.steps[index]}
+            if len(callers) == 1 and (caller := next(iter(callers))) is not None:
+                self.callers[layer.path] = (Location("", caller),)
             return
         possible = sorted({site for outline, result in best for site in result.sites(index, outline)})
         candidates = tuple(self.source.sites[site] for site in possible)
@@ -282,7 +285,7 @@ class _Alignment:
         if (doubt := explain.doubt(index)) is not None:
             return doubt, False
         seen = self.origins.unmatched(index) if self.origins is not None else None
-        return seen or (explain(index), False)
+        return seen or (explain(index), self.source.sites[index].fate in {"in-call", "replaced"})
 
 
 def _refines(one: tuple[Outline, LevelResult], other: tuple[Outline, LevelResult], layers: int) -> bool:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.modules import Modules, imported
-from guider_ls.source.outlines import constructions, fates, outline, placed_calls
+from guider_ls.source.outlines import callers, constructions, fates, outline, placed_calls
 from guider_ls.source.sites import Artifact, Fate, LayerSite, SourceMap, Span
 from guider_ls.source.statements import Program
 from guider_ls.source.trace import Draft, Trace
@@ -63,7 +63,9 @@ def _source_map(tree: Tree, modules: Modules | None, trees: Trees) -> SourceMap:
     for file, module in {"": tree, **program.trees}.items():
         own = [draft for draft in trace.drafts.values() if draft.file == file]
         own = [draft for draft in own if id(draft.call) in placed or (draft.certain and not file)]
-        others = [*trace.trainings, *(call for call, _, _ in trace.files)] if not file else []
+        others = (
+            [*trace.trainings, *callers(found), *(call for call, _, _ in trace.files)] if not file else []
+        )
         if module is None or not (own or others):
             continue
         layout = module.lay_out([draft.call for draft in own] + others)
@@ -75,7 +77,7 @@ def _source_map(tree: Tree, modules: Modules | None, trees: Trees) -> SourceMap:
             sites.append(_site(draft, span, layout.comments, fate.get(id(draft.call), "")))
         if not file:
             spans = layout.spans
-    outlines, made = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)})
+    outlines, made = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)}, spans)
     return SourceMap(
         tuple(sites),
         tuple(_artifacts(trace, spans, made)),

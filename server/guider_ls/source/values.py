@@ -147,6 +147,8 @@ class Instance:
     """Stands for any number of layers that the call makes out of sight."""
     in_call: bool = False
     """Whether it is made while a layer or a model is called."""
+    caller: cst.Call | None = None
+    """The call of the program that has it made, where its own call stands in another module."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,3 +209,23 @@ def test_a_long_chain_of_imports_ends() -> None:
     files["m60.py"] = BUILD
     source = read_program("from m0 import build\nm = build()", Folder(files))
     assert steps(source) == [["m60.py:4 Dense"]]
+
+
+def test_the_call_of_the_program_that_has_a_layer_made() -> None:
+    inner = "from keras import layers\ndef block(x):\n    x = layers.Dense(4)(x)\n    return twice(x)\n"
+    inner += "def twice(x):\n    return layers.Dense(5)(x)\n"
+    program = "import keras\nfrom blocks import block\ni = keras.Input((3,))\nx = block(i)\n"
+    program += "x = keras.layers.Dense(6)(block(x))\nm = keras.Model(i, x)\n"
+    (outline,) = read_program(program, Folder({"blocks.py": inner})).outlines
+    calls = [
+        step.caller and (step.caller.line, step.caller.column, step.caller.end_column)
+        for step in outline.steps
+    ]
+    first, second = (3, 4, 12), (4, 26, 34)
+    assert calls == [None, first, first, None, second, second]
+
+
+def test_two_calls_that_build_the_same_model_are_not_told_apart() -> None:
+    program = "from models import build\na = build()\nb = build()\n"
+    (outline,) = read_program(program, Folder({"models.py": BUILD})).outlines
+    assert {step.caller for step in outline.steps} == {None}
