@@ -356,6 +356,7 @@ class KerasCalls:
         written = files.written_file(callee, owner, method, arguments)
         if written is None:
             return
+        self.trace.activity += 1
         model = owner if owner is not UNKNOWN else arguments.get(0, "model")
         instance = model.instance if isinstance(model, (Model, Object)) else None
         if isinstance(model, Model) and written.known:

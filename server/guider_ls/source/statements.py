@@ -194,8 +194,9 @@ class Program(Imports):
         done = False
         for case in node.cases:
             truth = False if done else self._matches(case.pattern, subject)
-            if truth and case.guard is not None:
-                truth = self.truth(self.evaluate(case.guard))
+            if truth is not False and case.guard is not None:
+                guard = self.truth(self.evaluate(case.guard))
+                truth = guard if truth or guard is False else None
             if truth is False:
                 with self.unreachable():
                     self.suite(case.body)

@@ -282,6 +282,31 @@ CONSTRUCTIONS = {
         [["Dense:6", "Dense:8", "ReLU:8"]],
     ),
     "layers without a model": ("x = Dense(1)(y)\nz = Flatten()(x)", [["Dense:4", "Flatten:5"]]),
+    "layers that come from nowhere": (
+        "a = Dense(1)\nm = keras.Sequential([Flatten(), *load(a), Dense(2)])\nb = ReLU()",
+        [["Flatten:5", "Dense:4", "Dense:5"]],
+    ),
+    "dicts that are put together": (
+        "A = dict(units=1)\nB = {**A, 'name': 'b'}\nB.update(use_bias=False)\nif 'x' in B: d = Flatten()\n"
+        "m = keras.Sequential([Dense(**B), Dense(**(A | B))])",
+        [["Dense:8", "Dense:8"]],
+    ),
+    "recursion that the text ends": (
+        "def f(x, n):\n  return f(Dense(n)(x), n - 1) if n else ReLU()(x)\ni = Input((1,))\n"
+        "m = keras.Model(i, f(i, 4))",
+        [["InputLayer:6", *["Dense:5"] * 4, "ReLU:5"]],
+    ),
+    "match": (
+        "match 'b':\n  case 'a' | 'c':\n    d = ReLU()\n  case str() if False:\n    d = PReLU()\n  case 'b' as k:\n"
+        "    d = Dense(1, name=k)\n  case _:\n    d = Flatten()\nm = keras.Sequential([d])",
+        [["Dense:10"]],
+    ),
+    "options stay open": (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('-n', '--deep', type=int, default=2)\n"
+        "a = p.parse_args()\nm = keras.Sequential()\nfor i in range(a.deep):\n  m.add(Dense(i))\n"
+        "if a.deep > 3:\n  m.add(Flatten())\nm.add(ReLU())",
+        [["Dense:10", "Dense:10", "Flatten:12", "ReLU:13"]],
+    ),
     "condition that is known": (
         "def f(x, deep):\n  if deep:\n    x = Dense(1)(x)\n  return Flatten()(x)\n"
         "i = Input((1,))\nm = keras.Model(i, f(i, False))",
@@ -293,6 +318,79 @@ CONSTRUCTIONS = {
 @pytest.mark.parametrize(("body", "expected"), CONSTRUCTIONS.values(), ids=CONSTRUCTIONS.keys())
 def test_construction_order(body: str, expected: list[list[str]]) -> None:
     assert orders(read_program(K + body)) == expected
+
+
+FATES = {
+    "unreached": "if False:\n  Dense(1)",
+    "in-call": "class B(Layer):\n  def call(self, x):\n    return Dense(1)(x)\nm = keras.Sequential([B()])",
+    "replaced": "i = Input((1,))\nx = Dense(1)(i)\nx = Flatten()(i)\nm = keras.Model(i, x)",
+    "unconnected": "i = Input((1,))\nside = Dense(1)(i)\nm = keras.Model(i, Flatten()(i))",
+    "uncalled": "d = Dense(1)\nm = keras.Sequential([Flatten()])",
+    "wrapped": "d = Dense(1)\nm = keras.Sequential([TimeDistributed(d)])",
+    "": "d = Dense(1)\nm = keras.Sequential([d])",
+}
+
+
+@pytest.mark.parametrize("fate", FATES, ids=lambda fate: fate or "in a model")
+def test_what_becomes_of_a_layer(fate: str) -> None:
+    sites = read_program(K + FATES[fate]).sites
+    assert [site.fate for site in sites if site.class_name == "Dense"] == [fate]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def call(self, x):\n    return helper(x)",
+        "@property\n  def call(self):\n    return 1\n  def run(self, x):\n    return helper(x)",
+    ],
+    ids=["in a call", "not in a call"],
+)
+def test_a_helper_of_a_call_is_in_the_call(body: str) -> None:
+    text = f"{K}def helper(x):\n  return Dense(1)(x)\nclass B(Layer):\n  {body}\nm = keras.Sequential([B()])"
+    fates = [site.fate for site in read_program(text).sites if site.class_name == "Dense"]
+    assert fates == ["unconnected" if "run" in body else "in-call"]
+
+
+def test_calls_that_train() -> None:
+    text = K + (
+        "from sklearn.preprocessing import StandardScaler\nscaler = StandardScaler()\nscaler.fit(x)\n"
+        "m = keras.Sequential([Dense(1)])\nm.fit(x, y)\ndef train(net):\n  return net.fit_generator(g)\n"
+        "class N(keras.Model): pass\nN().fit(x)\nif False:\n  m.train_on_batch(x, y)\nm.evaluate(x, y)\n"
+        "keras.preprocessing.image.ImageDataGenerator().fit(x)\nfrom elsewhere import net\nnet.fit(x)\n"
+        "class Own:\n  def fit(self, x): pass\nOwn().fit(x)\n"
+    )
+    assert [cut(text, span) for span in read_program(text).training] == [
+        "m.fit(x, y)",
+        "net.fit_generator(g)",
+        "N().fit(x)",
+        "m.train_on_batch(x, y)",
+        "net.fit(x)",
+    ]
+
+
+def test_one_call_of_several_classes_is_one_site() -> None:
+    text = K + "m = keras.Sequential([getattr(layers, kind)(4) for kind in ('Dense', 'LSTM', 'Dense')])"
+    (site,) = read_program(text).sites
+    assert (site.qualified_name, site.others) == ("keras.layers.Dense", ("keras.layers.LSTM",))
+
+
+def test_which_model_is_saved() -> None:
+    text = K + (
+        "a = keras.Sequential([Dense(1)])\nb = keras.Sequential([Dense(1)])\nb.save('b.keras')\n"
+        "for m in (a, b):\n  m.save('any.keras')\nkeras.models.save_model(a, 'a.keras')\nload().save('c.keras')\n"
+    )
+    source = read_program(text)
+    saved = {artifact.path: artifact.outline for artifact in source.artifacts}
+    assert saved == {"b.keras": 1, "any.keras": None, "a.keras": 0, "c.keras": None}
+    assert [source.outlines[index].label for index in (0, 1)] == ["a", "b"]
+
+
+def test_a_model_that_is_loaded_is_the_one_that_was_saved() -> None:
+    text = K + (
+        "a = keras.Sequential([Dense(1), ReLU()])\na.save('a.keras')\nb = keras.models.load_model('a.keras')\n"
+        "b.pop()\nb.add(Flatten())"
+    )
+    assert orders(read_program(text)) == [["Dense:4", "ReLU:4"], ["Dense:4", "Flatten:8"]]
 
 
 def test_classes_of_the_program_and_nested_models() -> None:
