@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import textwrap
@@ -65,6 +66,7 @@ def project(tmp_path: Path) -> Path:
 def watch(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WatchProgram:
     """Run a program of the project under watch: ``watch("import keras…", epochs=1)``."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # put back at the end
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
 
     def run(
         code: str, *, check: Check = quiet, report: Report = quiet, ending: str = "finished", **options: Any

@@ -136,12 +136,14 @@ def _calm_matplotlib(matplotlib: ModuleType) -> None:
 
 
 def _calm_pyplot(pyplot: ModuleType) -> None:
-    pyplot.show = pyplot.pause = pyplot.switch_backend = lambda *_args, **_options: None  # type: ignore[attr-defined]
+    switch: Callable[[str], None] = pyplot.switch_backend  # it also chooses the first one
+    pyplot.switch_backend = lambda _backend: switch("agg")  # type: ignore[attr-defined]
+    pyplot.show = pyplot.pause = lambda *_args, **_options: None  # type: ignore[attr-defined]
 
 
 def _ended_well(error: BaseException | None, limits: Limits) -> bool:
     if isinstance(error, Exited):
-        return error.status == 0
+        return error.code == 0
     return error is None or limits.reason is not None
 
 

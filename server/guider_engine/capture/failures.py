@@ -12,6 +12,7 @@ from pathlib import Path
 from guider_engine.errors import first_line
 from guider_engine.wire import Failure, Program
 
+from .run import Exited
 from .sources import ENGINE, Sources
 from .spellings import explain
 
@@ -32,7 +33,7 @@ def failure_of(error: BaseException, program: Program, sources: Sources, keras_v
 
 
 def _said(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
+    if isinstance(error, (SystemExit, Exited)):
         return f"it asked to exit with {error.code!r}"
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"

@@ -32,8 +32,8 @@ class Exited(Ended):
     """The program called ``os._exit``."""
 
     def __init__(self, status: int) -> None:
-        super().__init__("exit")
-        self.status = status
+        super().__init__(f"os._exit({status!r})")
+        self.code = status
 
 
 def run(program: Program, content: bytes, limits: Limits) -> BaseException | None:
