@@ -309,6 +309,24 @@ async def test_a_notebook_that_is_no_file_has_what_its_text_says(client: Editor,
     assert "save the program to a file first" in (await client.wait_for("window/showMessage"))["message"]
 
 
+async def test_a_notebook_is_not_run(client: Editor, folder: Path) -> None:
+    client.settings["train_on_save"] = True
+    await client.initialize(folder, NOTEBOOKS, options=STATUS)
+    notebook = Notebook(client, (folder / "net.ipynb").as_uri())
+    notebook.open(IMPORTS, "model = keras.Sequential([layers.Dense(1)])\nmodel.fit(x, y)")
+    await client.status(notebook.uri, "no-target")
+    detail = client.of("guider/status")[-1]["detail"]
+    assert "guider.model" in detail
+    assert "Train and Localize" not in detail
+    assert await notebook.lenses() == [(2, 0, "GUIDER: no model or test set found")]
+    notebook.save()
+    await client.command("guider.trainAndLocalize", notebook.cell(1))
+    said = (await client.wait_for("window/showMessage"))["message"]
+    assert "not net.ipynb" in said
+    assert "guider.model" in said
+    assert client.of("$/progress") == []
+
+
 async def test_without_synchronization_of_notebooks_there_is_none(client: Editor, folder: Path) -> None:
     await client.initialize(folder, VS_CODE)
     assert "notebookDocumentSync" not in client.capabilities
@@ -397,9 +415,7 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
     notebook.type(4, edit((line, 17), (line, 19), "13"))
 
     async def stale() -> bool:
-        return any(
-            "units: 13 here, 12 in the model of" in text for _, _, text in await notebook.lenses()
-        )
+        return any("units: 13 here, 12 in the model of" in text for _, _, text in await notebook.lenses())
 
     await client.wait_until(stale)
 

@@ -99,7 +99,7 @@ def code_cells(data: bytes) -> tuple[Code, ...]:
             f"it has format {body['nbformat']}, and 4 is needed; save it again in Jupyter or VS Code"
         )
     language = _language(body)
-    if language != "python":
+    if language.lower() != "python":
         raise InputError(
             "notebook-language", f"The notebook is one of {language}. Only notebooks of Python can be mapped."
         )
@@ -129,7 +129,7 @@ def _language(body: Mapping[str, Any]) -> str:
         _inner(body, "metadata", "kernelspec").get("language"),
         _inner(body, "metadata", "language_info").get("name"),
     )
-    return next((name.lower() for name in named if isinstance(name, str) and name), "python")
+    return next((name for name in named if isinstance(name, str) and name), "python")
 
 
 def _inner(body: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
