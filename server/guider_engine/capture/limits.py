@@ -35,6 +35,7 @@ class Limits:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._previous: Any = None
+        self._raised = False
         self._watcher = threading.Thread(target=self._watch, name="limits", daemon=True)
 
     def __enter__(self) -> Limits:
@@ -48,7 +49,8 @@ class Limits:
         """The program is over: nothing is raised any more."""
         with self._lock:
             self._done.set()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), None)
+        if self._raised:  # and only then: it leaves the interpreter looking for what is not there
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main.ident or 0), None)
         if hasattr(signal, "SIGUSR2"):
             signal.signal(signal.SIGUSR2, self._previous)
 
@@ -82,6 +84,7 @@ class Limits:
             if hasattr(signal, "SIGUSR2") and signal.getsignal(signal.SIGUSR2) == self._raise:
                 signal.pthread_kill(main, signal.SIGUSR2)
             else:
+                self._raised = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Ended))
 
     def _raise(self, *_: object) -> None:
