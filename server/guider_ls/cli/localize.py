@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import dataclasses
 import time
+from pathlib import Path
 
-from guider_engine.wire import Localization, ModelSummary
+from guider_engine.wire import CaptureRecord, Localization, ModelSummary
 from guider_ls.analysis.engine import Engine
 from guider_ls.cli import console
 from guider_ls.cli.inputs import Program, Project, find_project, interpreter, latest_capture, read
@@ -19,6 +20,7 @@ from guider_ls.present.report import Report
 from guider_ls.present.sarif import to_sarif
 from guider_ls.present.text import to_text
 from guider_ls.project.captures import notices, require_file
+from guider_ls.project.ran import made, ran
 from guider_ls.project.targets import Target, find_target, to_inputs
 from guider_ls.source.sites import SourceMap
 
@@ -35,13 +37,16 @@ def run(options: argparse.Namespace) -> int:
     engine = Engine(interpreter(project, options).command, root=project.root)
     with console.progress_line() as progress:
         target, localization = asyncio.run(_localize(engine, project, program, found, options, progress))
+    record = target.capture.record if target.capture is not None else None
+    model = Path(localization.inputs.model)
     report = Report(
         program=str(program.path) if program is not None else None,
         source=source or SourceMap((), ()),
         localization=localization,
-        mapping=_mapping(source, localization.model),
+        mapping=_mapping(source, localization.model, record),
         finished=time.time(),
-        capture=target.capture.record if target.capture is not None else None,
+        capture=record,
+        made=made(record, model.stat().st_mtime if model.is_file() else None),
     )
     console.write_result(_written(report, program, options), options.output)
     return 0
@@ -80,9 +85,9 @@ async def _localize(
         await engine.close()
 
 
-def _mapping(source: SourceMap | None, model: ModelSummary) -> Mapping:
+def _mapping(source: SourceMap | None, model: ModelSummary, record: CaptureRecord | None) -> Mapping:
     if source is not None:
-        return align(source, model)
+        return align(source, model, ran(record, model) if record is not None else None)
     reason = "no program was given"
     return Mapping((), (), tuple(UnmatchedLayer(layer.path, reason) for layer in model.all_layers()))
 

@@ -18,7 +18,7 @@ from guider_ls.analysis.fingerprint import Fingerprint
 from guider_ls.lsp.positions import Encoding, from_position, to_range
 from guider_ls.mapping.mapping import Mapping as Alignment
 from guider_ls.present.report import Report
-from guider_ls.project.captures import when
+from guider_ls.project.ran import made
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.lines import Lines
 from guider_ls.source.moves import moves
@@ -52,10 +52,8 @@ class Result:
     @property
     def made(self) -> str:
         """When the model was made, for people; empty where that is not known."""
-        if self.capture is not None:
-            return when(self.capture.started + self.capture.seconds)
         model = next((s for s in self.fingerprint.stamps if s.path == self.localization.inputs.model), None)
-        return when(model.modified / 1e9) if model is not None and model.modified else ""
+        return made(self.capture, model.modified / 1e9 if model is not None else None)
 
 
 @dataclass(frozen=True, slots=True)

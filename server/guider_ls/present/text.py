@@ -41,7 +41,7 @@ def to_text(report: Report, terminal: Terminal | None = None) -> str:
     parts = [page.header()]
     if report.localization.outcome == "ranking":
         parts += [page.ranking(), page.neurons()]
-    parts += [page.tests(), page.notices(), page.unmatched(), page.closing()]
+    parts += [page.tests(), page.notices(), page.unmatched(), page.unused(), page.closing()]
     return "\n\n".join("\n".join(lines) for part in parts if (lines := list(part))) + "\n"
 
 
@@ -99,6 +99,11 @@ class _Page:
         if match is not None:
             quoted = self.terminal.cut(self.terminal.quoted(match.site), self.terminal.width - 15)
             yield self.terminal.style("dim", f"{'':15}{quoted}")
+            if match.callers:
+                file = self.terminal.file(match.callers[0].file or self.report.program or "")
+                yield self.terminal.style(
+                    "dim", f"{'':15}called from {file}:{match.callers[0].span.line + 1}"
+                )
             if match.differences:
                 said = older(match.differences, self.report.made)
                 yield from self.terminal.wrapped(f"{said}.", " " * 15, "yellow")
@@ -161,6 +166,16 @@ class _Page:
             )
             more = f"; it may be {places}" if places else ""
             yield from self.terminal.wrapped(f"{_name(layer)}: {unmatched.reason}{more}", "  ")
+
+    def unused(self) -> Iterator[str]:
+        """The lines that construct layers which nothing uses."""
+        left = [u for u in self.report.mapping.unmatched_sites if u.unused and not u.site.ignored]
+        if left and self.report.program is not None:
+            yield self.terminal.style("bold", "Layers that nothing uses")
+            for unmatched in left:
+                place = self.terminal.place(self.report.program, unmatched.site)
+                said = f"{place} {unmatched.site.class_name}: {unmatched.reason} [layer-never-used]"
+                yield from self.terminal.wrapped(said, "  ")
 
     def closing(self) -> Iterator[str]:
         """What the result does and does not mean; what is weak in its tests, the notices have said."""

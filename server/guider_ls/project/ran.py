@@ -8,7 +8,7 @@ from pathlib import Path
 from guider_engine.wire import CaptureRecord, ModelSummary
 from guider_ls.errors import InputError
 from guider_ls.mapping.captured import Run
-from guider_ls.project.captures import source_copies
+from guider_ls.project.captures import source_copies, when
 from guider_ls.source.decode import decode
 
 _NOTHING: Mapping[str, str] = {}
@@ -30,6 +30,18 @@ def ran(record: CaptureRecord, model: ModelSummary, overlays: Mapping[str, str] 
             texts[path] = then, now
     others = tuple((other.name, other.model) for other in record.models if other.model != model)
     return Run(record.program.path, texts, record.strays, others)
+
+
+def made(record: CaptureRecord | None, modified: float | None) -> str:
+    """When a model was made, for people; empty where that is not known.
+
+    Args:
+        record: of the run that it was captured from, if it was.
+        modified: when its file was written, in seconds since the epoch, if it has one.
+    """
+    if record is not None:
+        return when(record.started + record.seconds)
+    return when(modified) if modified else ""
 
 
 def _text(path: Path) -> str | None:

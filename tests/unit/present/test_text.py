@@ -1,12 +1,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from guider_ls.present.report import Report
 from guider_ls.present.terminal import Terminal
 from guider_ls.present.text import to_text
+from guider_ls.source.sites import Location, Span
 
 
 def words(text: str) -> str:
@@ -131,3 +133,19 @@ def test_without_a_program(ranking: Report) -> None:
     text = to_text(replace(ranking, program=None, mapping=replace(ranking.mapping, matches=())))
     assert "program" not in text.splitlines()[1]
     assert "dense_1 (Dense)" in text
+
+
+def test_lines_of_other_files_their_calls_and_layers_that_nothing_uses(ranking: Report) -> None:
+    first, *others = ranking.mapping.matches
+    helper = replace(first.site, file=str(Path(ranking.program or "").parent / "models.py"))
+    moved = replace(first, site=helper, callers=(Location("", Span(7, 0, 7, 9)),))
+    (left,) = ranking.mapping.unmatched_sites
+    mapping = replace(
+        ranking.mapping,
+        matches=(moved, *others),
+        unmatched_sites=(replace(left, reason="constructed once, never part of a model", unused=True),),
+    )
+    text = words(to_text(replace(ranking, mapping=mapping)))
+    assert "models.py:3:11" in text
+    assert "called from mon programme.py:8" in text
+    assert "mon programme.py:5:11 Block: constructed once, never part of a model [layer-never-used]" in text
