@@ -16,6 +16,8 @@ from .run import Exited
 from .sources import ENGINE, Sources
 from .spellings import explain
 
+DEEPEST = 200
+"""Innermost frames that a traceback shows."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -43,6 +45,8 @@ def _said(error: BaseException) -> str:
             "by a default when standard input is empty"
         )
     kind = type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"{kind}: {error.msg}"
     text = first_line(error) if _has_text(error) else kind
     text = _COLOURS.sub("", text)[:400]
     return kind if text == kind else f"{kind}: {text}"
@@ -59,17 +63,19 @@ def _place(error: BaseException, sources: Sources) -> str:
     """E.g. ``data.py, line 3 (load)``."""
     if isinstance(error, SyntaxError) and error.filename and sources.own(error.filename):
         return f"{Path(error.filename).name}, line {error.lineno}"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if sources.own(frame.filename):
-            name = "" if frame.name == "<module>" else f" ({frame.name})"
-            return f"{Path(frame.filename).name}, line {frame.lineno}{name}"
-    return ""
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if sources.own(code.co_filename):
+            name = "" if code.co_name == "<module>" else f" ({code.co_name})"
+            place = f"{Path(code.co_filename).name}, line {line}{name}"
+    return place
 
 
 def _trace(error: BaseException) -> str:
     """The traceback as the program would print it: without the frames of the watch."""
     try:
-        told = traceback.TracebackException(type(error), error, error.__traceback__)
+        told = traceback.TracebackException(type(error), error, error.__traceback__, limit=-DEEPEST)
         one: traceback.TracebackException | None = told
         while one is not None:
             one.stack[:] = [frame for frame in one.stack if not frame.filename.startswith(ENGINE + os.sep)]

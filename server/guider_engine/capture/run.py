@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,8 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
     Returns:
         What ended it; ``None``: it ran to its end.
     """
-    before = set(threading.enumerate())
+    before, process, leave = set(threading.enumerate()), os.getpid(), os._exit
+    ended: BaseException | None = None
     with _surroundings(program, limits) as module:
         try:
             with limits:
@@ -50,12 +52,24 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
                     code = compile(content, program.path, "exec", dont_inherit=True)
                     exec(code, module.__dict__)
                 except SystemExit as error:
-                    _join(before)
-                    return error if error.code not in (None, 0) else None
+                    ended = error if error.code not in (None, 0) else None
                 _join(before)
         except BaseException as error:
-            return error
-    return None
+            ended = error
+        if os.getpid() != process:  # a process that the program forked is no second engine
+            leave(_status(ended))
+    return ended
+
+
+def _status(ended: BaseException | None) -> int:
+    """What a process exits with, having said why."""
+    if isinstance(ended, SystemExit) and isinstance(ended.code, int):
+        return ended.code
+    if ended is not None:
+        traceback.print_exception(ended)
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    return int(ended is not None)
 
 
 @contextlib.contextmanager
@@ -85,6 +99,8 @@ def _surroundings(program: Program, limits: Limits) -> Iterator[ModuleType]:
             _reopen()
             for number, handler in kept.items():
                 signal.signal(number, handler or signal.SIG_DFL)
+            sys.settrace(None)
+            sys.setprofile(None)
             if hasattr(signal, "setitimer"):
                 signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import traceback
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,8 @@ from .old_keras import (
 )
 from .sources import Sources
 
+DEEPEST = 10
+"""Innermost lines of the project's own code that are looked at."""
 _DOWNLOAD = re.compile(r"^URL fetch failure on (\S+?): (?:None -- )?(.*)$", re.MULTILINE)
 _UNKNOWN_ARGUMENTS = re.compile(
     r"^(?:Unrecognized keyword arguments passed to (?P<function>\w+): |Argument\(s\) not recognized: |"
@@ -143,14 +147,15 @@ def _text(error: BaseException) -> str:
 
 def _own_lines(trace: TracebackType | None, sources: Sources) -> tuple[_Line, ...]:
     """The lines of the project's own code that the exception passed, innermost first."""
-    lines: list[_Line] = []
-    while trace is not None:
-        path = sources.own(trace.tb_frame.f_code.co_filename)
+    innermost: deque[tuple[str, FrameType, int]] = deque(maxlen=DEEPEST)
+    for frame, number in traceback.walk_tb(trace):
+        path = sources.own(frame.f_code.co_filename)
         if path:
-            nodes = tuple(_expressions(sources.text(path), trace.tb_lineno))
-            lines.append(_Line(path, trace.tb_lineno, trace.tb_frame, nodes))
-        trace = trace.tb_next
-    return tuple(reversed(lines))
+            innermost.append((path, frame, number))
+    return tuple(
+        _Line(path, number, frame, tuple(_expressions(sources.text(path), number)))
+        for path, frame, number in reversed(innermost)
+    )
 
 
 def _expressions(text: str, number: int) -> Iterator[ast.expr]:
@@ -166,10 +171,8 @@ def _expressions(text: str, number: int) -> Iterator[ast.expr]:
 
 def _innermost_is_own(error: BaseException, sources: Sources) -> bool:
     """Whether the project's own code raised it, or called something in a way that Python refuses."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and bool(sources.own(trace.tb_frame.f_code.co_filename))
+    innermost = deque(traceback.walk_tb(error.__traceback__), maxlen=1)
+    return any(sources.own(frame.f_code.co_filename) for frame, _ in innermost)
 
 
 def _found(error: BaseException, text: str, lines: tuple[_Line, ...], *, in_own_code: bool) -> _Found | None:
