@@ -167,7 +167,7 @@ class Hooks:
     def _called(self, model: Any, args: Any, kwargs: Any, frame: FrameType) -> None:
         """Called by the project's own code with data, not to be a part of another model."""
         symbolic = any("KerasTensor" in type(value).__name__ for value in _flat((args, kwargs)))
-        if symbolic or not self._stacks.is_own(frame) or self._stacks.read(frame).in_call:
+        if symbolic or not self._stacks.is_called_by_own(frame) or self._stacks.read(frame).in_call:
             return
         self._see(model, frame)
 

@@ -125,7 +125,7 @@ def _tests(
 
 def _candidates(seen: Seen, variables: Mapping[str, Any]) -> Iterator[Fed]:
     """Data that it may be tested on, the best first."""
-    known = [fed if fed.kind else with_labels(fed, variables) for fed in seen.candidates()]
+    known = [fed if fed.kind else with_labels(fed, seen.training, variables) for fed in seen.candidates()]
     fed_with_labels = [fed for fed in known if fed is not None]
     kinds: tuple[DataKind, ...] = ("test", "validation", "training")
     yield from sorted(

@@ -24,7 +24,8 @@ class Sources:
 
     def __init__(self, program: Program, content: bytes) -> None:
         """``content`` is what runs of the program itself."""
-        self._program = program
+        self.program = program.path
+        self._folder = program.folder
         self._root = os.path.realpath(program.root)
         self._libraries = tuple(
             os.path.realpath(folder)
@@ -72,18 +73,18 @@ class Sources:
         return tuple(self._contents.values())
 
     def _path(self, filename: str) -> str:
-        if filename == self._program.path:
+        if filename == self.program:
             return filename
         if filename.startswith("<"):
             return ""
-        path = os.path.normpath(Path(self._program.folder) / filename)
+        path = os.path.normpath(Path(self._folder) / filename)
         real = os.path.realpath(path)
         parts = Path(real).parts
         if "site-packages" in parts or "dist-packages" in parts or not _inside(real, self._root):
             return ""
         if any(_inside(real, library) for library in self._libraries) or not Path(real).is_file():
             return ""
-        return self._program.path if real == os.path.realpath(self._program.path) else path
+        return self.program if real == os.path.realpath(self.program) else path
 
     def _read(self, path: str) -> None:
         if path not in self._contents:

@@ -28,6 +28,7 @@ _COPYING = (
     "model_from_json",
 )
 _BUILDING = ("build", "build_wrapper", "_maybe_build", "_build_wrapper")
+_GENERATED = "__autograph_generated_file"
 _KERAS = tuple(f"{os.sep}{package}{os.sep}" for package in ("keras", "tf_keras"))
 
 
@@ -69,8 +70,8 @@ class StackReader:
                 ):  # the frame below one stands at the comprehension, which is no call
                     calls.append(self._origin(current, path))
                 inner = name
-                if len(calls) == LONGEST:
-                    break
+                if len(calls) == LONGEST or (name == "<module>" and path == self._sources.program):
+                    break  # below is what runs the program
             elif not calls:
                 direct = False
                 copied = copied or (name in _COPYING and _is_keras(code))
@@ -88,9 +89,15 @@ class StackReader:
                 return f"{Path(path).name} line {current.f_lineno}"
         return ""
 
-    def is_own(self, frame: FrameType | None) -> bool:
-        """Whether the frame runs the project's own code."""
-        return frame is not None and bool(self._sources.own(frame.f_code.co_filename))
+    def is_called_by_own(self, frame: FrameType | None) -> bool:
+        """Whether the project's own code calls, perhaps as TensorFlow translated it for a graph."""
+        for current in itertools.islice(_frames(frame), DEEPEST):
+            filename = current.f_code.co_filename
+            if _GENERATED in filename or self._sources.own(filename):
+                return True
+            if not str(current.f_globals.get("__name__", "")).startswith("tensorflow."):
+                return False
+        return False
 
     def _origin(self, frame: FrameType, path: str) -> Origin:
         code, last = frame.f_code, frame.f_lasti

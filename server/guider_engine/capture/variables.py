@@ -16,15 +16,19 @@ _TEST = re.compile(r"(?:^|_|[xy])(?:test|te)(?:_|$|[A-Z])", re.IGNORECASE)
 _VALIDATION = re.compile(r"(?:^|_|[xy])(?:val|valid|validation|dev)(?:_|$|[A-Z])", re.IGNORECASE)
 
 
-def with_labels(fed: Fed, variables: Mapping[str, Any]) -> Fed | None:
-    """The same inputs with their labels: ``x_test``, if that is what was fed, has those of ``y_test``."""
+def with_labels(fed: Fed, training: Fed | None, variables: Mapping[str, Any]) -> Fed | None:
+    """The same inputs with their labels: ``x_test``, if that is what was fed, has those of ``y_test``.
+
+    ``training`` is what the model was trained on.
+    """
     arrays = _arrays(variables)
     for name, value in arrays.items():
         if not is_same_array(value, fed.x):
             continue
         labels = next((other for other in arrays if inputs_and_labels((name, other)) == (name, other)), None)
         if labels is not None and len(arrays[labels]) == len(fed.x):
-            kind: DataKind = "training" if "train" in name.lower() else "test"
+            trained_on = training is not None and is_same_array(training.x, fed.x)
+            kind: DataKind = "training" if trained_on or "train" in name.lower() else "test"
             return replace(fed, kind=kind, y=arrays[labels], what=f"{fed.what}, labels: {labels} by its name")
     return None
 
