@@ -52,6 +52,7 @@ def guider(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complet
         env={**os.environ, "PYTHONUTF8": "1", **environment},
         capture_output=True,
         encoding="utf-8",
+        errors="backslashreplace",
         timeout=DEADLINE,
         check=False,
     )

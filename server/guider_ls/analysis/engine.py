@@ -186,11 +186,6 @@ class Engine:
         assert isinstance(answer, wire.Captured)
         return answer.record
 
-    def has_captured(self, folder: Path) -> bool:
-        """Whether the process that made these artefacts lives: it has models that could not be saved, too."""
-        run = self._run
-        return run is not None and run.process.running and run.output is not None and run.output.of(folder)
-
     async def close(self) -> None:
         """End the process, busy or not; requests that wait end as cancelled.
 

@@ -16,12 +16,13 @@ from guider_engine.wire import Hello, ModelSummary
 from guider_ls import __version__
 from guider_ls.analysis.engine import Engine
 from guider_ls.cli import console
-from guider_ls.cli.inputs import Program, Project, find_project, interpreter, read
+from guider_ls.cli.inputs import Program, Project, find_project, interpreter, latest_capture, read
 from guider_ls.errors import GuiderError
 from guider_ls.mapping.align import align
 from guider_ls.present.json import SCHEMA, plain
 from guider_ls.present.phrases import counted
 from guider_ls.present.terminal import Style, Terminal
+from guider_ls.project.captures import Capture
 from guider_ls.project.interpreter import Interpreter
 from guider_ls.project.targets import Target, find_target, to_inputs
 
@@ -93,9 +94,10 @@ def _look(project: Project, options: argparse.Namespace, found: _Checks) -> None
     target = None
     if program is not None or project.program is None:
         source = program.source if program is not None else None
+        capture = _capture(project, found)
         target = found.attempt(
             "model and test set",
-            lambda: find_target(project.program, project.root, project.settings, source),
+            lambda: find_target(project.program, project.root, project.settings, source, capture),
         )
     if target is not None:
         found.add("model", "ok", f"{target.model} ({target.model_source})", path=str(target.model))
@@ -125,6 +127,24 @@ def _settings(project: Project, found: _Checks) -> None:
         found.add(
             "settings", "warning", f"{problem.origin}, {problem.key}: {problem.message}", key=problem.key
         )
+
+
+def _capture(project: Project, found: _Checks) -> Capture | None:
+    """What running the program gave the last time; it is no failing that there is nothing."""
+    capture = latest_capture(project)
+    if capture is not None:
+        models = ", ".join(model.name for model in capture.record.models)
+        state = "unchanged since" if capture.holds else f"changed since: {', '.join(capture.changed)}"
+        found.add(
+            "capture",
+            "ok" if capture.holds else "warning",
+            f"{models}, {capture.source}; {state}",
+            holds=capture.holds,
+            changed=capture.changed,
+            models=tuple(model.name for model in capture.record.models),
+            folder=str(capture.folder),
+        )
+    return capture
 
 
 def _program(project: Project, found: _Checks) -> Program | None:

@@ -19,7 +19,7 @@ from guider_ls.present.json import to_json
 from guider_ls.present.report import Report
 from guider_ls.present.sarif import to_sarif
 from guider_ls.present.text import to_text
-from guider_ls.project.captures import notices, require_file
+from guider_ls.project.captures import notices
 from guider_ls.project.ran import made, ran
 from guider_ls.project.targets import Target, find_target, to_inputs
 from guider_ls.source.sites import SourceMap
@@ -77,7 +77,6 @@ async def _localize(
             )
         if target.capture is None or target.captured is None:
             return target, await engine.localize(to_inputs(target, project.settings), progress)
-        require_file(target.captured, alive=engine.has_captured(target.capture.folder))
         found = await engine.localize(to_inputs(target, project.settings), progress)
         said = notices(target.capture, target.captured, target.test_data)
         return target, dataclasses.replace(found, notices=(*said, *found.notices))

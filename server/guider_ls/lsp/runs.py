@@ -19,7 +19,7 @@ from guider_ls.lsp.documents import Document, Result, State, Status
 from guider_ls.lsp.features.commands import choose_captured_model, show_log
 from guider_ls.lsp.projects import Project
 from guider_ls.lsp.trainings import Trainings, Wish
-from guider_ls.project.captures import Capture, Captures, notices, require_file
+from guider_ls.project.captures import Capture, Captures, notices
 from guider_ls.project.targets import PROGRAMS, Target, find_target, to_inputs
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Runs:
         if stored is None:
             return
         self._server.fingerprints.remember(stored.fingerprint)
+        await self.trainings.restore(document, await project.configured(), stored)
         try:
             plan = await self._plan(document, project)
         except GuiderError:
@@ -92,10 +93,15 @@ class Runs:
         explicit = reason == "command"
         if not self._may_run(document, settings, explicit=explicit):
             return
-        due = reason == "save" and settings.train_on_save
-        if due and await self.trainings.is_due(document, project, settings):
-            await self.train(document, project, Wish("", asked=False))
-            return
+        if reason == "save" and settings.train_on_save:
+            if await self.trainings.is_due(document, project, settings):
+                await self.train(document, project, Wish("", asked=False))
+                return
+            if document.key in self._training and not await self.trainings.is_current(document):
+                # What runs is of another text, and for this one there is a capture.
+                project.scheduler.cancel(document.key)
+                self._submit(document, project, explicit=False)
+                return
         if reason == "save" and document.result is not None and document.result.capture is not None:
             return  # only running the program gives another model
         if not explicit and settings.run == "manual":
@@ -284,8 +290,6 @@ class Runs:
         async with self._client.progress(title, partial(self.cancel, document)) as on_progress:
             for last in (False, True):
                 engine = await project.engine(interpreter)
-                if target.capture is not None and target.captured is not None:
-                    require_file(target.captured, alive=engine.has_captured(target.capture.folder))
                 try:
                     localization = await engine.localize(inputs, on_progress)
                     break

@@ -26,6 +26,7 @@ from guider_ls.source.decode import decode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from guider_ls.analysis.store import Stored
     from guider_ls.lsp.projects import Project
     from guider_ls.lsp.server import GuiderServer
     from guider_ls.project.settings import Settings
@@ -85,6 +86,16 @@ class Trainings:
             return None
         return await asyncio.to_thread(self.captures.newest, document.path, settings.capture_arguments)
 
+    async def restore(self, document: Document, settings: Settings, stored: Stored) -> None:
+        """Take over which captured model was shown when the document was closed, if its capture holds."""
+        capture = await self.latest(document, settings) if stored.capture is not None else None
+        if capture is None or not capture.holds or document.key in self._folders:
+            return
+        for model in capture.record.models:
+            if model.path == stored.fingerprint.inputs.model:
+                usual = model is capture.record.models[0] and not settings.capture_model
+                self.take(document, capture, "" if usual else model.name)
+
     def was_wanted(self, document: Document, capture: Capture | None) -> bool:
         """Whether the user asked for this capture, and for nothing else since."""
         return capture is not None and self._folders.get(document.key) == capture.folder
@@ -122,11 +133,15 @@ class Trainings:
         except EnvironmentProblem:
             return False  # the localization will say so
         before = self._runs.get(document.key)
-        if before is not None and (before.program, before.command) == (program, command):
-            paths = [state.path for state in before.states]
-            if await asyncio.to_thread(source_states, paths) == before.states:
-                return False
+        same = before is not None and (before.program, before.command) == (program, command)
+        if same and await self.is_current(document):
+            return False
         return await asyncio.to_thread(self.captures.reusable, program, command) is None
+
+    async def is_current(self, document: Document) -> bool:
+        """Whether what was run last, or runs, is the program as its files are now."""
+        run = self._runs[document.key]
+        return await asyncio.to_thread(source_states, [state.path for state in run.states]) == run.states
 
     async def _is_program(self, document: Document, path: Path, project: Project, settings: Settings) -> bool:
         """Whether it is a program that trains, rather than one of the many files that must not be run by a save."""

@@ -221,20 +221,6 @@ def source_states(paths: Sequence[str]) -> tuple[FileState, ...]:
     return tuple(FileState(path, _source_digest(path)) for path in paths)
 
 
-def require_file(chosen: CapturedModel, *, alive: bool) -> None:
-    """Check that a model can be localized, though only the process that captured it may have it.
-
-    Raises:
-        InputError: "captured-model-gone"; not if that process is ``alive``.
-    """
-    if not (chosen.saved or alive):
-        raise InputError(
-            "captured-model-gone",
-            f"The model {chosen.name} cannot be saved, and the process that trained it has ended. Run the program "
-            "again: guider-ls localize --run, in the editor GUIDER: Train and Localize.",
-        )
-
-
 def notices(capture: Capture, chosen: CapturedModel, test_data: tuple[str, ...]) -> tuple[Notice, ...]:
     """What the reader of a localization of a captured model on these tests has to know of its run."""
     # Which of several models is localized is known here alone.

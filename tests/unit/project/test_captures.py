@@ -19,7 +19,6 @@ from guider_ls.project.captures import (
     changes,
     command_line,
     notices,
-    require_file,
     source_copies,
     to_program,
 )
@@ -357,14 +356,6 @@ def test_a_capture_of_an_older_program_says_so(path: Path, tmp_path: Path) -> No
     found = capture(path, tmp_path)
     older = Capture(found.folder, found.record, (str(path), "/project/net.py"))
     assert "train.py and net.py changed since" in told(older)["older-capture"]
-
-
-def test_a_model_that_only_its_process_has(path: Path, tmp_path: Path) -> None:
-    unsaved = model(tmp_path, 0, "model", saved=False)
-    require_file(unsaved, alive=True)
-    with pytest.raises(InputError, match="Run the program again") as caught:
-        require_file(unsaved, alive=False)
-    assert caught.value.code == "captured-model-gone"
 
 
 def test_the_sources_as_they_ran_are_kept(path: Path, tmp_path: Path) -> None:
