@@ -323,6 +323,8 @@ def _innermost(known: Iterable[tuple[Span, T]], places: Places, line: int, colum
 
 
 def _part_at(parts: Parts, line: int) -> Part:
+    if len(parts) == 1:
+        return parts[0]
     return parts[bisect_right(parts, line, key=lambda part: part.first) - 1]
 
 
@@ -350,4 +352,6 @@ def _moves(before: Parts, after: Parts) -> Callable[[Span], Span | None]:
 
 
 def _shifted(span: Span, lines: int) -> Span:
+    if lines == 0:
+        return span
     return Span(span.line + lines, span.column, span.end_line + lines, span.end_column)

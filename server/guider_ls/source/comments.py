@@ -12,6 +12,5 @@ _IGNORE = re.compile(r"#\s*guider\s*:\s*ignore\b")
 
 def is_ignored(span: Span, comments: Mapping[int, str]) -> bool:
     """Whether a line of the call carries the comment, alone or after another comment."""
-    return any(
-        _IGNORE.search(comments[line]) for line in range(span.line, span.end_line + 1) if line in comments
-    )
+    said = (comments.get(line, "") for line in range(span.line, span.end_line + 1))
+    return any("guider" in text and _IGNORE.search(text) is not None for text in said)
