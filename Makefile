@@ -2,7 +2,7 @@
 # Variables: PYTHON=/path/to/python3.12 (for .venv), CHROMIUM=/path/to/chromium (for the tests in VS Code).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-node setup-vscode demo demo-vscode check test test-fast test-python test-client e2e package bench-published clean
+.PHONY: help setup setup-node setup-vscode demo demo-vscode check test test-fast test-python test-client e2e package bench-mapping bench-published bench-latency clean
 .NOTPARALLEL:
 
 PY := .venv/bin/python
@@ -52,8 +52,15 @@ e2e: setup-vscode package ## The extension in a real VS Code
 package: setup setup-node ## dist/: the extension (VSIX) and the server (wheel)
 	@scripts/package.sh
 
+bench-mapping: setup ## How often the line of a layer is right; GUIDER=, HALVES=, KERAS_IO= add more programs
+	$(PY) -m benchmarks.mapping $(if $(GUIDER),--guider "$(GUIDER)") $(if $(HALVES),--halves "$(HALVES)") \
+		$(if $(KERAS_IO),--keras-io $(KERAS_IO))
+
 bench-published: setup ## What GUIDER's published scores are worth; DATA=folder of its replication data
 	$(PY) benchmarks/published.py "$(DATA)"
+
+bench-latency: setup ## How long an editor waits: reading, keystroke to lens, other requests meanwhile, start, memory
+	$(PY) -m benchmarks.latency
 
 clean: ## Remove what was built; .venv, .tools and node_modules stay
 	rm -rf build dist vscode-client/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
