@@ -120,15 +120,21 @@ def test_other_data(watch: WatchProgram, call: str, kind: str, tests: int) -> No
         ("x_test, y_test[:, None].astype('float32')", 25),
         ("batches(), steps=3", 15),
         ("Batches()", 25),
+        ("ImageDataGenerator().flow(x_test[:, :, None, None], y_test, batch_size=8, shuffle=False)", 25),
     ],
 )
 def test_forms_of_data(watch: WatchProgram, data: str, tests: int) -> None:
     loss = "categorical_crossentropy" if "categorical" in data else "sparse_categorical_crossentropy"
+    reshape = (
+        "model = keras.Sequential([keras.Input((4, 1, 1)), layers.Flatten(), layers.Dense(3, 'softmax')])"
+    )
     found = watch(
         START
         + f"""
 import pandas as pd
 import tensorflow as tf
+from tensorflow.keras.preprocessing.image import ImageDataGenerator
+{reshape if "Image" in data else ""}
 def batches():
     for i in range(0, 1000, 5):
         yield x_test[i % 25:i % 25 + 5], y_test[i % 25:i % 25 + 5]
@@ -144,7 +150,7 @@ print(model.evaluate({data}, verbose=0))
     model = first(found)
     assert model.data_kind == "test", model.data
     x, y = data_of(model)
-    assert np.array_equal(x, the_test_set()[0][:tests])
+    assert np.array_equal(x.reshape(-1, 4), the_test_set()[0][:tests])
     labels = y.argmax(axis=1) if y.ndim == 2 and y.shape[1] > 1 else y.reshape(-1)
     assert np.array_equal(labels, the_test_set()[1][:tests])
 

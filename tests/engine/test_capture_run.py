@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import keras  # noqa: F401 (so that no failing program is the first to import it)
+import numpy as np
 import pytest
+import tensorflow as tf
 from tests.engine.conftest import WatchProgram
 
 from guider_engine.errors import CancelRequested, EngineFailure
@@ -50,6 +52,9 @@ assert sys.path[0] == os.path.dirname(__file__), sys.path
 assert os.path.basename(os.getcwd()) == "work"
 assert modulefinder.OWN
 assert sys.stdin.read() == ""
+np.seterr(all="raise")
+import tensorflow as tf
+tf.config.run_functions_eagerly(True)
 assert globals()["__spec__"] is None and __doc__ is None and __builtins__
 print("reached")
 sys.argv, sys.path[:], sys.stdout = [], [], None
@@ -61,6 +66,8 @@ os.chdir("/")
     assert "reached" in capsys.readouterr().out
     assert (sys.argv, list(sys.path), Path.cwd(), sys.stdout, os._exit) == before
     assert sys.modules["modulefinder"] is modulefinder
+    assert np.geterr()["over"] == "warn"
+    assert not tf.config.functions_run_eagerly()
 
 
 @pytest.mark.parametrize(

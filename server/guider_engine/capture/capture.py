@@ -73,6 +73,8 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
     seen = models.ordered()
     if not seen:
         raise _nothing(failure, limits, program, hooks)
+    if failure is not None:
+        print(failure.detail, file=sys.stderr)  # as Python does
     variables = vars(sys.modules["__main__"])
     named = names(seen, variables)
     captured = tuple(

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from guider_engine.request import Check
@@ -170,15 +171,15 @@ def _batches(data: Any) -> Iterable[Any]:
 
 def _is_stream(data: Any) -> bool:
     """Whether it gives batches of inputs and labels, and is not an array."""
-    if isinstance(data, Batches) or is_generator(data):
+    if isinstance(data, Batches):
         return True
     names = {base.__name__ for base in type(data).__mro__}
     return bool(names & {"DatasetV2", "DistributedDataset", "PyDataset", "Sequence", "DataLoader"})
 
 
 def is_generator(data: Any) -> bool:
-    """Whether it can be read only once."""
-    return hasattr(data, "__next__") and not hasattr(data, "shape")
+    """Whether it can be read only once, and Keras takes any other of its kind for it."""
+    return isinstance(data, GeneratorType)
 
 
 def flowing(data: Any, batches: Batches) -> Iterator[Any]:

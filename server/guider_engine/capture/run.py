@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.machinery
 import io
+import linecache
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from typing import Any, NoReturn
 from guider_engine.wire import Program
 
 from .limits import Ended, Limits
+from .sources import decode
 
 _STARTUP = ("abc", "codecs", "encodings", "io", "os", "site", "stat", "genericpath", "ntpath", "posixpath")
 """Modules that Python itself has imported before it runs a program."""
@@ -49,6 +51,8 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
         try:
             with limits:
                 try:
+                    lines = decode(content).splitlines(keepends=True)
+                    linecache.cache[program.path] = (len(content), None, lines, program.path)
                     code = compile(content, program.path, "exec", dont_inherit=True)
                     exec(code, module.__dict__)
                 except SystemExit as error:
@@ -97,6 +101,7 @@ def _surroundings(program: Program, limits: Limits) -> Iterator[ModuleType]:
             sys.stdin, sys.stdout, sys.stderr = streams
             os.chdir(cwd)
             _reopen()
+            _reset_libraries()
             for number, handler in kept.items():
                 signal.signal(number, handler or signal.SIG_DFL)
             sys.settrace(None)
@@ -157,6 +162,15 @@ def _join(before: set[threading.Thread]) -> None:
     for thread in set(threading.enumerate()) - before:
         if not thread.daemon:
             thread.join()
+
+
+def _reset_libraries() -> None:
+    """What a program may have set for the whole process, and a localization in it must not have."""
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].seterr(divide="warn", over="warn", under="ignore", invalid="warn")
+    config = getattr(sys.modules.get("tensorflow"), "config", None)
+    if config is not None and config.functions_run_eagerly():
+        config.run_functions_eagerly(False)
 
 
 def _reopen() -> None:
