@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -254,6 +253,8 @@ def test_at_a_terminal_progress_and_output_do_not_mix_and_ctrl_c_ends_all(tmp_pa
         "print('pid', os.getpid())\nprint('half a line', end='', flush=True)\n"
         "while True:\n    try:\n        time.sleep(1)\n    except BaseException:\n        pass\n"
     )
+    import pty  # there is none on Windows
+
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [command(), "localize", *PYTHON, "--run", "train.py"],

@@ -131,7 +131,8 @@ class Runs:
                 f"GUIDER: save {name} first. What is on the disk is run.", types.MessageType.Warning
             )
             return
-        self._client.forget(str(project.root))
+        if wish.asked:
+            self._client.forget(str(project.root))
         if document.key in self._training:
             project.scheduler.cancel(document.key)
         self._wishes[document.key] = wish

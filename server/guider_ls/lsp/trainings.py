@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from guider_engine.wire import CapturedModel, FileState, Program, Progress
-from guider_ls.errors import EnvironmentProblem, GuiderError, InputError
+from guider_ls.errors import GuiderError, InputError
 from guider_ls.lsp.documents import Document, Status
 from guider_ls.project.captures import (
     Capture,
@@ -127,11 +127,11 @@ class Trainings:
             return False
         if not await self._is_program(document, path, project, settings):
             return False
-        program = to_program(path, project.root, settings)
         try:
+            program = to_program(path, project.root, settings)
             command = (await asyncio.to_thread(project.interpreter)).command
-        except EnvironmentProblem:
-            return False  # the localization will say so
+        except GuiderError:
+            return True  # the attempt will say why
         before = self._runs.get(document.key)
         same = before is not None and (before.program, before.command) == (program, command)
         if same and await self.is_current(document):

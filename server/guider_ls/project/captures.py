@@ -28,7 +28,7 @@ from guider_engine.wire import (
     Program,
     structure,
 )
-from guider_ls.errors import EnvironmentProblem, InputError
+from guider_ls.errors import EnvironmentProblem, InputError, UsageError
 from guider_ls.project.artifacts import absolute, exists
 from guider_ls.project.output import in_use
 from guider_ls.project.settings import Settings
@@ -161,11 +161,21 @@ def to_program(path: Path, root: Path, settings: Settings, folder: Path | None =
         root: folder of the project.
         settings: that say how.
         folder: in which to run it where the settings name none; else the root.
+
+    Raises:
+        UsageError: "capture-folder-missing".
     """
+    named = absolute(settings.capture_folder, root) if settings.capture_folder else None
+    if named is not None and not named.is_dir():
+        raise UsageError(
+            "capture-folder-missing",
+            f"There is no folder {named}, in which the program is to be run. Correct or empty the setting "
+            "guider.capture.folder (capture_folder in pyproject.toml); a relative path starts at the project's folder.",
+        )
     return Program(
         path=str(absolute(path)),
         arguments=settings.capture_arguments,
-        folder=str(absolute(settings.capture_folder, root) if settings.capture_folder else folder or root),
+        folder=str(named or folder or root),
         root=str(root),
         epochs=settings.capture_epochs,
         seconds=None if settings.capture_minutes is None else 60 * settings.capture_minutes,

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.project.records import data_state, model, program, record, state, write
 
 from guider_engine.wire import Failure, Notice, Program
-from guider_ls.errors import EnvironmentProblem, InputError
+from guider_ls.errors import EnvironmentProblem, InputError, UsageError
 from guider_ls.project.captures import (
     RECORD,
     Capture,
@@ -279,6 +279,7 @@ def test_a_full_disk_ends_the_file_and_not_the_program() -> None:
 
 
 def test_the_settings_say_how_a_program_is_run(path: Path) -> None:
+    (path.parent / "data").mkdir()
     settings = Settings(
         capture_arguments=("--small",),
         capture_folder="data",
@@ -292,6 +293,12 @@ def test_the_settings_say_how_a_program_is_run(path: Path) -> None:
     )
     assert to_program(path, root, Settings(), Path("/typed/here")).folder == "/typed/here"
     assert to_program(path, root, Settings()).folder == str(root)
+
+
+def test_a_folder_that_is_not_there(path: Path) -> None:
+    with pytest.raises(UsageError, match=r"guider\.capture\.folder") as caught:
+        to_program(path, path.parent, Settings(capture_folder="data"))
+    assert caught.value.code == "capture-folder-missing"
 
 
 def test_a_command_line_is_one_that_could_be_typed(path: Path) -> None:
