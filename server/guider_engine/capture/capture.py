@@ -15,7 +15,7 @@ from typing import Any
 
 from guider_engine.errors import CancelRequested, EngineFailure, unusable
 from guider_engine.request import Check, Report
-from guider_engine.wire import CaptureRecord, Failure, Notice, Program
+from guider_engine.wire import CapturedModel, CaptureRecord, Failure, Notice, Program
 
 from .constructions import Constructions
 from .failures import failure_of
@@ -77,15 +77,25 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
         print(failure.detail, file=sys.stderr)  # as Python does
     variables = vars(sys.modules["__main__"])
     named = names(seen, variables)
-    captured = tuple(
-        write_model(one, name, number, folder, constructions.calls, variables, report, check)
-        for number, (one, name) in enumerate(zip(seen, named, strict=True))
-    )
+    captured: list[tuple[CapturedModel, Any]] = []
+    for one, name in zip(seen, named, strict=True):
+        try:
+            entry = write_model(
+                one, name, len(captured), folder, constructions.calls, variables, report, check
+            )
+        except (CancelRequested, OSError):
+            raise
+        except Exception as failed:  # a model class may do anything when it is asked for its layers
+            hooks.failures.append(f"{name}: {type(failed).__name__}: {failed}")
+            continue
+        captured.append((entry, one.model))
+    if not captured:
+        raise _nothing(failure, limits, program, hooks)
     record = CaptureRecord(
         program=program,
         ending="stopped" if limits.reason == "time" else "failed" if failure is not None else "finished",
         failure=failure,
-        models=captured,
+        models=tuple(entry for entry, _ in captured),
         strays=constructions.strays(layer for one in seen for layer in _with_inner(one.model)),
         sources=sources.states(),
         data=files.states(),
@@ -95,7 +105,7 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
         versions=_versions(hooks.keras),
     )
     write_record(record, sources.contents(), folder)
-    return Watched(record, tuple(one.model for one in seen))
+    return Watched(record, tuple(model for _, model in captured))
 
 
 def _content(program: Program) -> bytes:

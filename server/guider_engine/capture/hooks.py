@@ -169,7 +169,7 @@ class Hooks:
         symbolic = any("KerasTensor" in type(value).__name__ for value in _flat((args, kwargs)))
         if symbolic or not self._stacks.is_called_by_own(frame) or self._stacks.read(frame).in_call:
             return
-        self._see(model, frame)
+        self._see(model, frame).called = True
 
     def _fit(self, original: Original) -> Original:
         def hook(model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +177,9 @@ class Hooks:
             call = self._try(self._fitting, original, model, args, kwargs, frame)
             if call is None:
                 return original(model, *args, **kwargs)
-            return original(*call.args, **call.kwargs)
+            result = original(*call.args, **call.kwargs)
+            self._models.see(model).used = True
+            return result
 
         return hook
 
@@ -190,7 +192,6 @@ class Hooks:
         self._before_training()
         given = call.arguments
         seen = self._see(model, frame)
-        seen.used = True
         split = float(given.get("validation_split") or 0.0)
         held = given.get("validation_data")
         split = 0.0 if held is not None else split

@@ -29,7 +29,9 @@ class Seen:
     validated: int = 0
     """When it was fitted with validation data last."""
     used: bool = False
-    """Trained, evaluated, predicted with or saved, and not only called."""
+    """Trained for a batch or more, evaluated, predicted with or saved."""
+    called: bool = False
+    """Called by the program, not to be a part of another model."""
     epochs: int = 0
     feeds: dict[DataKind, list[Fed]] = field(default_factory=dict)
     """The latest data of each kind, the last ones last."""
@@ -103,7 +105,11 @@ class Models:
         inside = {id(layer) for seen in self._seen.values() for layer in _inside(seen.model)}
         for seen in self._seen.values():
             seen.trained = max(seen.trained, self._updated_last(seen.model))
-        kept = [seen for seen in self._seen.values() if seen.used or id(seen.model) not in inside]
+        kept = [
+            seen
+            for seen in self._seen.values()
+            if seen.used or (seen.called and id(seen.model) not in inside)
+        ]
         kept.sort(key=lambda s: (s.tested, s.validated, s.trained, s.first), reverse=True)
         return kept
 

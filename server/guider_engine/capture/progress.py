@@ -34,6 +34,7 @@ def new_callback(
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
             limits.check()
             if batch > 0:  # one is done
+                seen.used = True
                 seen.trained = seen.trained or models.moment()
             self.say(batch)
 
@@ -42,6 +43,7 @@ def new_callback(
 
         def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
             seen.epochs += 1
+            seen.used = True
             seen.trained = models.moment()
             self.said = describe(logs or {})
             self.epoch = epoch + 1
