@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import ast
+import functools
 import math
 import operator
 import re
@@ -16,6 +18,8 @@ from guider_ls.source.values import UNKNOWN, Arguments, Items, Known, Record, Ta
 
 LONGEST = 512
 """Items of a sequence that is spelled out, and loop rounds that are run one by one."""
+LONGEST_LIST = 10_000
+"""Items of a list that is put together."""
 LONGEST_TEXT = 10_000
 """Characters (or bytes) of a string that is spelled out."""
 
@@ -53,8 +57,13 @@ Literal = cst.Integer | cst.Float | cst.SimpleString
 
 def literal(node: Literal) -> Value:
     """A number or a string; unknown where Python would not take it, such as ``"C:\\Users"``, which libcst does."""
+    return _evaluated(node.value) if len(node.value) < 100 else _evaluated.__wrapped__(node.value)
+
+
+@functools.lru_cache(4096)
+def _evaluated(code: str) -> Value:
     try:
-        return Known(node.evaluated_value)
+        return Known(ast.literal_eval(code))
     except (SyntaxError, ValueError):
         return UNKNOWN
 
@@ -113,7 +122,9 @@ def is_assumed(value: Value) -> bool:
 def binary(node: cst.BaseBinaryOp, left: Value, right: Value) -> Value:
     """``left operator right`` of constants, strings known in parts, and lists."""
     if isinstance(node, cst.Add) and isinstance(left, Items) and isinstance(right, Items):
-        return Items(left.items + right.items, left.is_tuple, left.exact and right.exact)
+        joined = Items(list(left.items), left.is_tuple, left.exact)
+        extend(joined, right)
+        return joined
     if isinstance(node, cst.Multiply):
         for items, times in ((left, right), (right, left)):
             if isinstance(items, Items) and isinstance(times, Known) and isinstance(times.value, int):
@@ -249,6 +260,17 @@ def elements(value: Value) -> list[Value] | None:
     return None
 
 
+def extend(items: Items, more: Value) -> None:
+    """Append what a loop over ``more`` runs over; a list that grows too long is left as it is."""
+    spread = more.items if isinstance(more, Items) else elements(more)
+    added = spread if spread is not None else [more]
+    if len(items.items) + len(added) > LONGEST_LIST:
+        items.exact = False
+        return
+    items.items += added
+    items.exact &= spread is not None and not (isinstance(more, Items) and not more.exact)
+
+
 def element(container: Value, index: Value) -> Value:
     """``container[index]`` of a list or tuple."""
     if not isinstance(container, Items):
@@ -297,8 +319,10 @@ def _iterator(name: str, values: Sequence[Value]) -> Value | None:
     rows = [elements(value) for value in values]
     known = [row for row in rows if row is not None]
     if name == "chain":
-        spread = [row if row is not None else [value] for row, value in zip(rows, values, strict=True)]
-        return Items([item for row in spread for item in row], exact=len(known) == len(rows))
+        chained = Items([])
+        for value in values:
+            extend(chained, value)
+        return chained
     if len(known) < len(rows) or math.prod(map(len, known)) > LONGEST:
         return UNKNOWN
     if name == "product":

@@ -29,9 +29,7 @@ def list_method(items: Items, name: str, arguments: Arguments, *, certain: bool)
     if name in {"append", "add"}:
         items.items.append(value)
     elif name == "extend":
-        spread = constants.elements(value)
-        items.items += spread if spread is not None else [value]
-        items.exact &= spread is not None
+        constants.extend(items, value)
     elif name == "appendleft":
         items.items.insert(0, value)
     elif name == "insert" and len(arguments.positional) == 2:

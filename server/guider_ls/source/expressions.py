@@ -132,9 +132,7 @@ class Expressions(Calls):
         for element in elements:
             value = self.evaluate(element.value)
             if isinstance(element, cst.StarredElement):
-                spread = constants.elements(value)
-                result.items += spread if spread is not None else [value]
-                result.exact &= spread is not None
+                constants.extend(result, value)
             else:
                 result.items.append(value)
         return result

@@ -109,6 +109,8 @@ class Functions(Expressions):
             if isinstance(function.node, cst.Lambda):
                 return self.evaluate(function.node.body)
             self.suite(function.node.body)
+        except RecursionError:  # far down already: what it gives is not known
+            return merge(arguments.all())
         finally:
             trace.calls -= is_call
             self._active.pop()
@@ -231,6 +233,8 @@ class Functions(Expressions):
                 self.invoke(init, arguments, made)
             elif of.fields is not None:
                 self._fill(made, of.fields, arguments)
+            elif of.kind == "model":
+                self.initialize(made, arguments)
             build = of.lookup("build")
             if of.kind != "plain" and isinstance(build, Function):
                 self.invoke(build, unknown_arguments(), made)

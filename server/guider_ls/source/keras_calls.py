@@ -49,6 +49,8 @@ _LIBRARIES = frozenset(
     {"keras", "tensorflow", "numpy", "builtins", "pandas", "sklearn", "matplotlib", "torch", "scipy"}
     | sys.stdlib_module_names
 )
+_ADDED = "add()"
+"""Where an object keeps what was added to it; no attribute has that name."""
 _FITTED = ("sklearn.", "keras.preprocessing.", "xgboost.", "lightgbm.", "scipy.", "statsmodels.")
 """Packages whose objects have a ``fit`` and are no models of Keras."""
 _CALL = cst.Call(cst.Name("_"))
@@ -108,6 +110,8 @@ class KerasCalls:
             code = {key - 1 if isinstance(key, int) else key: part for key, part in arguments.code.items()}
             given = replace(arguments, positional=arguments.positional[1:], code=code)
             return Partial(arguments.positional[0], given)
+        if name.endswith((".clear_session", ".reset_uids")):
+            self.trace.recounted = True
         self._write(callee, UNKNOWN, name.rpartition(".")[2], arguments, node)
         known = files.path_function(name, arguments) or constants.library(name, arguments)
         if known is not None:
@@ -120,7 +124,8 @@ class KerasCalls:
         if package == "builtins":
             return constants.builtin(last, arguments)
         if last[:1].isupper() and not is_library(name):
-            return Candidate(self.trace.construct(node, name, arguments, self.frame, certain=False))
+            made = self.trace.construct(node, name, arguments, self.frame, certain=False)
+            return Candidate(made, merge(arguments.all()))
         if last[:1].isupper() and name.startswith(_FITTED):
             return Other(name)
         return merge(arguments.all())
@@ -289,7 +294,7 @@ class KerasCalls:
         if isinstance(owner, Super):
             owner = owner.of_object
             if name == "__init__" and isinstance(owner, Object):
-                self._initialize(owner, arguments)
+                self.initialize(owner, arguments)
                 return UNKNOWN
         if self.trace.dead:
             return merge(arguments.all())
@@ -303,12 +308,13 @@ class KerasCalls:
             if name == "get_layer":
                 return self._get_layer(owner, arguments)
         if isinstance(owner, Object) and name == "add":
-            added = owner.attributes.setdefault("add", Items([]))
+            added = owner.attributes.setdefault(_ADDED, Items([]))
             if isinstance(added, Items):
                 added.items.append(arguments.get(0, "layer") or UNKNOWN)
             self.trace.activity += 1
             return UNKNOWN
-        return merge([owner, *arguments.all()])
+        given = owner.given if isinstance(owner, Candidate) else owner
+        return merge([given, *arguments.all()])
 
     def _get_layer(self, model: Model, arguments: Arguments) -> Value:
         name = arguments.get(0, "name")
@@ -344,13 +350,14 @@ class KerasCalls:
                 return Layer(place.instance)
         return None
 
-    def _initialize(self, owner: Object, arguments: Arguments) -> None:
+    def initialize(self, owner: Object, arguments: Arguments) -> None:
+        """``keras.Model.__init__`` of a model of the program: a functional one, or a list of layers."""
         outputs = arguments.get(1, "outputs", "output")
         if owner.of.kind == "model" and outputs is not None and not self.trace.dead:
             owner.outputs = outputs
         listed = arguments.get(0, "layers")
         if owner.of.kind == "model" and isinstance(listed, Items) and layers_in([listed]):
-            owner.attributes["add"] = listed
+            owner.attributes[_ADDED] = listed
 
     def _write(self, callee: Value, owner: Value, method: str, arguments: Arguments, node: cst.Call) -> None:
         written = files.written_file(callee, owner, method, arguments)

@@ -55,6 +55,7 @@ class Program(Imports):
         """Run the module, then whatever of it nobody called."""
         root = self.frame
         self.block(module)
+        self.trace.ran = len(self.trace.instances)
         done = 0
         while done < len(self.trace.classes) or self._uncalled(root):
             for of in self.trace.classes[done:]:
@@ -159,6 +160,8 @@ class Program(Imports):
                 self.assign(node.target, self.evaluate(node.value))
         elif isinstance(node, cst.Global):
             self.frame.globals.update(item.name.value for item in node.names)
+        elif isinstance(node, cst.Nonlocal):
+            self.frame.nonlocals.update(item.name.value for item in node.names)
         elif isinstance(node, cst.Match):
             return self._match(node)
         else:
@@ -333,7 +336,12 @@ class Program(Imports):
     def assign(self, target: cst.BaseExpression, value: Value) -> None:
         """Bind a name, attribute, item or several of them."""
         if isinstance(target, cst.Name):
-            frame = self.frame.root() if target.value in self.frame.globals else self.frame
+            frame = self.frame.binding(target.value)
+            if frame is not self.frame:
+                if self.trace.dead:
+                    return
+                if not self.trace.is_certain and target.value in frame.names:
+                    value = either([frame.names[target.value], value])
             self._note_replaced(frame.names.get(target.value), value)
             frame.names[target.value] = value
             if isinstance(value, Model) and not value.label:
@@ -399,9 +407,8 @@ class Program(Imports):
     def _augmented(self, node: cst.AugAssign) -> None:
         left, right = self.evaluate(node.target), self.evaluate(node.value)
         if isinstance(node.operator, cst.AddAssign) and isinstance(left, Items) and not self.trace.dead:
-            spread = constants.elements(right)
-            left.items += spread if spread is not None else [right]
-            left.exact &= spread is not None
+            constants.extend(left, right)
+            left.exact &= self.trace.is_certain
             return
         operator = _OPERATORS.get(type(node.operator))
         value = constants.binary(operator, left, right) if operator is not None else UNKNOWN

@@ -171,6 +171,8 @@ class Candidate(Value):
     """An instance of a class from elsewhere: a layer if it is used like one."""
 
     instance: Instance
+    given: Value = UNKNOWN
+    """The tensors that it was made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ class Frame:
     scope: str = ""
     is_class: bool = False
     globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
     owner: Class | None = None
     """Class whose method is being called, for ``super()``."""
@@ -210,6 +213,17 @@ class Frame:
     """Of a module's frame: its absolute path; empty for the program."""
     yielded: Items | None = None
     """What a generator gives."""
+
+    def binding(self, name: str) -> Frame:
+        """The frame in which an assignment binds a name."""
+        if name in self.globals:
+            return self.root()
+        frame: Frame | None = self.parent if name in self.nonlocals else None
+        while frame is not None:
+            if name in frame.names and not frame.is_class:
+                return frame
+            frame = frame.parent
+        return self
 
     def root(self) -> Frame:
         """The module's frame."""

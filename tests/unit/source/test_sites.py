@@ -531,6 +531,46 @@ ODD = [
     "import keras\nm = keras.Sequential()\nm.add(m)\nm.add(keras.Model(m, m))\nn = keras.Model(m.output, m.layers)",
     "import keras\nprint(f'{x!r:{y}}' f'{{', rb'\\x00')\nkeras.layers.Dense(name=b'x')",
     "import keras\nclass A(keras.Model):\n def __init__(self): self.a = self; self.b = [self]\nA()",
+    K + "x=[Dense(1)]\nfor i in range(40):\n  Dense(i)\n  x = x + x\nm=keras.Sequential(x)",
+    K + "x=[1]\nfor i in range(400):\n  x = [x, x]\nm=keras.Sequential([Dense(x)])",
+    K + "def f(n):\n  return Dense(n) if n < 2 else [f(n-1), f(n-2)]\nm=keras.Sequential(f(18))",
+    K + "def f(x,n):\n  if n:\n    if n:\n      if n:\n        for i in range(1):\n          with a:\n"
+    "            try:\n              return f(Dense(n)(x), n-1)\n            finally:\n"
+    "              pass\n  return x\ni=Input((1,))\nm=keras.Model(i,f(i,100))",
+    K + "def a(m,n):\n  return n+1 if m==0 else a(m-1,1) if n==0 else a(m-1,a(m,n-1))\nDense(a(3,3))",
+    K + "def g():\n  while True:\n    yield Dense(1)\nm=keras.Sequential([next(g()), *g()])\n"
+    "def h(): yield from h()\nh()",
+    K + "def d(f):\n  return d\n@d\n@d\ndef f(): pass\nf()()()\nclass C:\n  @d\n  def m(self): pass\nC().m()",
+    K + "class A: pass\na=A()\nfor n in names:\n  setattr(a, n, Dense(1))\nsetattr(a)\n"
+    "setattr(a,1,2)\ngetattr(a)\nmap()\nfilter()\ndict(1,2)\nvars(1)\nisinstance()",
+    K + "from functools import reduce\nreduce()\nreduce(lambda a,b: a, [])\n"
+    "reduce(lambda a,b: reduce(lambda a,b:a,[1,2,3]*100), [1]*500)",
+    K + "import argparse\np=argparse.ArgumentParser()\np.add_argument()\np.add_argument(3)\n"
+    "p.add_argument('--')\np.add_argument('-a','--b-c',default=[1],dest=4)\na=p.parse_args().x.y\n"
+    "Dense(a)",
+    K + "from collections import namedtuple\nnamedtuple()\n"
+    "N=namedtuple('N','a b',defaults=(1,2,3,4))\nN(1,2,3,4)\nDense(N(1).a)",
+    K + "from dataclasses import *\n@dataclass\nclass A(A):\n"
+    "  x: int = field(default_factory=lambda: A())\nA(1,2,3,x=4)\n@dataclass\nclass B:\n"
+    "  b: 'B' = None\n  def __post_init__(s): s.b=B()\nB()",
+    K + "match x:\n  case [a,*b]: Dense(1)\n  case {'a': 1, **r}: Dense(2)\n  case P(x=1): Dense(3)\n"
+    "  case (1|2) as z if z: Dense(4)\n  case -1: Dense(5)\n  case a.b: Dense(6)",
+    K + "keras.models.clone_model()\nkeras.models.load_model(p)\nm=keras.Sequential.from_config({})\n"
+    "Dense.from_config()\nDense.from_config({'units':3})\n"
+    "m2=keras.models.clone_model(keras.models.clone_model(m))\nm2.get_config().x",
+    K + "def f():\n  x=0\n  def g():\n    nonlocal x, y\n    x+=1\n    y=2\n  g()\nf()\nnonlocal q\n"
+    "global r\nr=1",
+    K + "globals()['a']=Dense(1)\nlocals()['b']=2\nglobals().update(c=Dense(2))\n"
+    "m=keras.Sequential([a,c])\nfor k,v in globals().items(): pass\n"
+    "[v for v in globals().values()]",
+    K + "import keras.x.y.z as q\nfrom . import *\nfrom .. import a\nimport importlib\n"
+    "importlib.import_module('..a')\nimportlib.import_module()",
+    K
+    + "".join(
+        f"def f{i}(x):\n  for k in range(3):\n    x = f{i + 1}(x)\n  return Dense({i})(x)\n"
+        for i in range(15)
+    )
+    + "def f15(x): return x\ni = Input((1,))\nm = keras.Model(i, f0(i))",
 ]
 
 
