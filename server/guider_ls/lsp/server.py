@@ -207,6 +207,9 @@ class GuiderServer(LanguageServer):
         )
         if document.parts is not parts or document.result is not result:
             return False
+        modules = (d for d in self.documents.values() if d is not document and d.key in source.modules)
+        if any(others.get(module.key) is not module.parts for module in modules):
+            return False  # one was opened or edited meanwhile
         document.take(Reading(source, mapping, result, parts, others))
         self.seat_guests()
         return True
@@ -228,6 +231,10 @@ class GuiderServer(LanguageServer):
         self.refresh(document)
         self.show_status(document, self.status_of(document))
         self.seat_guests()
+        if (known := document.reading) is not None:
+            unread = document.files - known.others.keys()
+            if any(d is not document and d.key in unread for d in self.documents.values()):
+                self.read(document)  # only the run knows of that module
 
     # What the client sees
 
