@@ -47,7 +47,8 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
     """
     before, process, leave = set(threading.enumerate()), os.getpid(), os._exit
     ended: BaseException | None = None
-    with _surroundings(program, limits) as module:
+    exited: list[int] = []
+    with _surroundings(program, limits, exited) as module:
         try:
             with limits:
                 try:
@@ -59,7 +60,7 @@ def run(program: Program, content: bytes, limits: Limits) -> BaseException | Non
                     ended = error if error.code not in (None, 0) else None
                 _join(before)
         except BaseException as error:
-            ended = error
+            ended = Exited(exited[0]) if limits.reason == "exit" else error
         if os.getpid() != process:  # a process that the program forked is no second engine
             leave(_status(ended))
     return ended
@@ -77,7 +78,7 @@ def _status(ended: BaseException | None) -> int:
 
 
 @contextlib.contextmanager
-def _surroundings(program: Program, limits: Limits) -> Iterator[ModuleType]:
+def _surroundings(program: Program, limits: Limits, exited: list[int]) -> Iterator[ModuleType]:
     """What Python gives a program; afterwards all is as before, but for its module and what it imported."""
     module = _main_module(program)
     folder = _folder_of_script(program.path)
@@ -93,7 +94,7 @@ def _surroundings(program: Program, limits: Limits) -> Iterator[ModuleType]:
             sys.modules["__main__"] = module
             os.environ["MPLBACKEND"] = "Agg"
             hidden = _hidden_by(folder)
-            os._exit = _exit_of(limits)
+            os._exit = _exit_of(limits, exited)
             yield module
         finally:
             sys.modules.update(hidden)
@@ -143,13 +144,14 @@ def _lies_in(module: str, folder: Path) -> bool:
     return bool(file) and Path(str(file)).is_relative_to(folder)
 
 
-def _exit_of(limits: Limits) -> Any:
-    """An ``os._exit`` that keeps what was captured; that of a forked process is the real one."""
+def _exit_of(limits: Limits, exited: list[int]) -> Any:
+    """An ``os._exit`` that keeps what was captured, and its status; that of a forked process is the real one."""
     real, process = os._exit, os.getpid()
 
     def _exit(status: int) -> NoReturn:
         if os.getpid() != process:
             real(status)
+        exited.append(status)
         if threading.current_thread() is not threading.main_thread():
             limits.end("exit")
         raise Exited(status)
