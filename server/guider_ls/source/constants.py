@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import ast
 import functools
+import itertools
 import math
 import operator
 import re

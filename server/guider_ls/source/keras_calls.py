@@ -233,7 +233,9 @@ class KerasCalls:
         if owner.kind == "opaque":
             if name in {"output", "outputs"}:
                 return Tensor(frozenset({self._spread(owner)}))
-            return UNKNOWN if name in {"input", "inputs", "layers"} else Method(owner, name)
+            if name == "layers":
+                return Items([Layer(self._spread(owner))], exact=False)
+            return UNKNOWN if name in {"input", "inputs"} else Method(owner, name)
         if name in {"output", "outputs"}:
             inside = [place.instance for place in owner.places if not place.where.branches]
             return Tensor(
@@ -368,8 +370,10 @@ class KerasCalls:
         instance = model.instance if isinstance(model, (Model, Object)) else None
         if isinstance(model, Model) and written.known:
             self._saved[written.path] = model
-        if (node, written, instance) not in self.trace.files:
-            self.trace.files.append((node, written, instance))
+        # Of a call in another module, the program's own call that leads there.
+        place = self.trace.caller if self.frame.root().file else node
+        if place is not None and (place, written, instance) not in self.trace.files:
+            self.trace.files.append((place, written, instance))
 
 
 def is_library(name: str) -> bool:

@@ -229,3 +229,11 @@ def test_two_calls_that_build_the_same_model_are_not_told_apart() -> None:
     program = "from models import build\na = build()\nb = build()\n"
     (outline,) = read_program(program, Folder({"models.py": BUILD})).outlines
     assert {step.caller for step in outline.steps} == {None}
+
+
+def test_a_file_that_a_module_writes_is_told_where_the_program_has_it_written() -> None:
+    utils = "import numpy as np\ndef keep(model, path):\n  model.save(path)\nnp.savez('t.npz', x=1)\n"
+    program = K + "import utils\nm = keras.Sequential([layers.Dense(1)])\nutils.keep(m, 'm.keras')\n"
+    source = read(program, **{"utils.py": utils})
+    (artifact,) = source.artifacts
+    assert (artifact.path, artifact.span.line, artifact.outline) == ("m.keras", 4, 0)
