@@ -78,7 +78,7 @@ class Workbench:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self._file = ""
+        self._editor = ""
         page.set_default_timeout(MILLISECONDS)
         page.add_init_script(_SCRIPT)
 
@@ -89,14 +89,21 @@ class Workbench:
 
     def open_file(self, name: str) -> None:
         """Open a file of the folder; what follows is about its editor."""
+        self._open(name, f'.monaco-editor[data-uri$="/{name}"]')
+
+    def open_notebook(self, name: str, cell: str) -> None:
+        """Open a notebook of the folder; what follows is about the editor of the cell that holds a text."""
+        self._open(name, f'.monaco-editor[data-uri*="/{name}#"]:has-text("{cell}")')
+
+    def _open(self, name: str, editor: str) -> None:
         self._quick_input("Control+P", name, re.compile(re.escape(name)))
-        self._file = name
+        self._editor = editor
         self.editor.locator(".view-line").first.wait_for()
 
     @property
     def editor(self) -> Locator:
-        """The editor of the file that was opened last."""
-        return self.page.locator(f'.monaco-editor[data-uri$="/{self._file}"]').first
+        """The editor of the file, or of the notebook's cell, that was opened last."""
+        return self.page.locator(self._editor).first
 
     def lines(self) -> list[str]:
         """The visible lines of the editor."""
