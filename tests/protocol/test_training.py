@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import psutil
@@ -261,6 +263,28 @@ async def test_a_program_that_fails(client: Editor, program: Path) -> None:
     report = Path(opened["params"]["uri"].removeprefix("file://")).read_text(encoding="utf-8")
     assert "[program-failed]" in report
     assert "run at " in report
+
+
+async def test_a_program_for_keras_2_is_run_on_it(client: Editor, folder: Path, tmp_path: Path) -> None:
+    """With an environment that has a package of that name: the button is pressed as soon as it is shown."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "old"], check=True)
+    (packages,) = (tmp_path / "old" / "lib").glob("python*/site-packages")
+    (packages / "all.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (packages / "tf_keras").mkdir()
+    (packages / "tf_keras" / "__init__.py").write_text("print('this is tf_keras')\n__version__ = '2.21.0'\n")
+    (packages / "tf_keras-2.21.0.dist-info").mkdir()
+    (packages / "tf_keras-2.21.0.dist-info" / "METADATA").write_text("Name: tf-keras\nVersion: 2.21.0\n")
+    client.settings["interpreter"] = [str(tmp_path / "old" / "bin" / "python")]
+    (folder / "train.py").write_text("import keras\nfrom keras.layers.core import Dense\nlayer = Dense(3)\n")
+    await client.initialize(folder, options={**STATUS, "buttons": True})
+    uri = client.open(folder / "train.py")
+    await client.command("guider.trainAndLocalize", uri)
+    asked = await client.wait_for("window/showMessageRequest")
+    assert "train.py, line 2" in asked["message"]
+    assert [action["title"] for action in asked["actions"]] == ["Run on tf_keras"]
+    await client.wait(
+        lambda m: m["method"] == "window/logMessage" and m["params"]["message"] == "this is tf_keras"
+    )
 
 
 async def test_what_is_not_run(client: Editor, program: Path) -> None:
