@@ -267,7 +267,7 @@ def test_the_other_model_of_a_file() -> None:
 
 def test_two_models_alike() -> None:
     text = K + "a = keras.Sequential([Dense(8)])\nb = keras.Sequential([Dense(8)])"
-    found = mapped(text, model(dense("dense", 8)))
+    found = mapped(text, model(dense("dense_7", 8)))
     assert found.matches == ()
     assert found.unmatched_layers[0].reason == "could be line 3 or line 4"
 
@@ -292,7 +292,10 @@ REASONS = [
     (sequential("Dense(4)", "TimeDistributed(Dense(3))"), "wrapped by TimeDistributed, line 5"),
     (sequential("Dense(4)") + "forgotten = Flatten()", "neither called nor added to a model"),
     (sequential("Dense(4)") + "if False:\n    Flatten()", "in code that does not run"),
-    (sequential("Dense(4)") + "x = Flatten()(y)", "called, but its output does not lead to the output of a model"),
+    (
+        sequential("Dense(4)") + "x = Flatten()(y)",
+        "called, but its output does not lead to the output of a model",
+    ),
     (sequential("Dense(4)") + "x = Flatten()(y)\nx = ReLU()(y)", "its variable gets another value before"),
     (sequential("Dense(4)") + "cell = LSTM(3)\nm.add(Bidirectional(cell))", "wrapped by another layer"),
     (sequential("Dense(4)", "Lambda(lambda x: Dense(9)(x))"), "made anew inside each call of a layer"),
@@ -333,3 +336,28 @@ def test_every_site_and_every_layer_is_accounted_for(text: str, layers: tuple[An
     assert paired | {left.site.span for left in found.unmatched_sites} == {site.span for site in source.sites}
     assert all(site.reason for site in found.unmatched_sites)
     assert all(left.reason for left in found.unmatched_layers)
+
+
+def test_what_the_text_alone_knows_to_be_unused() -> None:
+    text = K + "i = Input((3,))\nx = Dense(5)(i)\nx = Dense(6)(i)\nm = keras.Model(i, x)\nspare = Dense(7)\n"
+    found = mapped(text, model(("InputLayer", "input_layer", {}), dense("dense_1", 6), kind="Functional"))
+    assert [(left.site.span.line + 1, left.unused) for left in found.unmatched_sites] == [
+        (4, True),
+        (7, False),
+    ]
+
+
+def test_the_call_that_makes_a_layer_in_another_module() -> None:
+    class One:
+        def find(self, name: str, level: int, importer: str) -> tuple[str, str] | None:
+            text = "from keras.layers import Dense\ndef block(x, n):\n    return Dense(n)(x)\n"
+            return ("/p/blocks.py", text) if name == "blocks" else None
+
+    text = "import keras\nfrom blocks import block\ni = keras.Input((3,))\nx = block(block(i, 4), 5)\n"
+    source = read_program(text + "m = keras.Model(i, x)\n", One())
+    summary = model(
+        ("InputLayer", "input_layer", {}), dense("dense", 4), dense("dense_1", 5), kind="Functional"
+    )
+    found = align(source, summary)
+    calls = [(match.layer, [(c.file, c.span.column) for c in match.callers]) for match in found.matches]
+    assert calls == [((0,), []), ((1,), [("", 10)]), ((2,), [("", 4)])]
