@@ -13,9 +13,9 @@ from guider_ls.source.decode import decode
 
 FILES = 100
 """Modules that are read for one program."""
-LARGEST = 200_000
+LARGEST = 150_000
 """Bytes of the largest module that is read."""
-TOTAL = 1_000_000
+TOTAL = 400_000
 """Bytes that are read for one program."""
 
 _OTHERS = frozenset({*sys.stdlib_module_names, "keras", "tensorflow", "tf_keras", "numpy"})
