@@ -173,7 +173,7 @@ def test_a_program_that_fails_in_the_middle_is_a_ranking_with_a_warning(
         ("print('nothing')\n", "program-no-model", 3),
         ("import math\nmath.sqrt(-1)\n", "program-failed", 4),
         ("import os\nprint('last words', flush=True)\nos.abort()\n", "engine-crashed", 4),
-        ("x = (\n", "program-syntax", 3),
+        ("import keras\nx = (\n", "program-syntax", 3),
     ],
 )
 def test_a_program_that_gives_nothing(tmp_path: Path, text: str, code: str, status: int) -> None:
