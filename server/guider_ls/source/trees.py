@@ -20,7 +20,7 @@ from guider_ls.source.parse import syntax_problem, tree_of
 from guider_ls.source.positions import NEWLINE, Layout, lay_out
 from guider_ls.source.sites import Span
 
-KEPT = 40_000
+KEPT = 100_000
 """Characters of pieces that are kept, if the last reading needed no more; trees are some hundred times as large."""
 
 _TOKEN = re.compile(

@@ -119,8 +119,9 @@ def test_equal_pieces_have_nodes_of_their_own_also_in_two_texts() -> None:
     assert all(one is other for one, other in zip(first.body, tree_of("f(1)\n\nf(1)\n\n").body, strict=True))
 
 
-def test_a_broken_piece_does_not_lose_the_others() -> None:
-    blocks = [f"def f{i}():\n    return {i}\n" for i in range(3000)]
+def test_a_broken_piece_does_not_lose_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "KEPT", 5_000)
+    blocks = [f"def f{i}():\n    return {i}\n" for i in range(500)]
     before = tree_of("\n\n".join(blocks))
     assert sum(map(len, blocks)) > 2 * trees.KEPT
     broken = [*blocks[:5], "x = (\n", *blocks[6:]]
@@ -130,7 +131,8 @@ def test_a_broken_piece_does_not_lose_the_others() -> None:
     assert sum(one is not other for one, other in zip(before.body, after.body, strict=True)) <= 1
 
 
-def test_little_is_kept_of_programs_that_are_not_read_any_more() -> None:
-    for number in range(40):
+def test_little_is_kept_of_programs_that_are_not_read_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "KEPT", 20_000)
+    for number in range(10):
         tree_of(f"x = {number}\n" + "y = [1, 2, 3]  # a long line of nothing\n" * 100)
     assert sum(len(text) for text, _ in trees._kept) <= trees.KEPT
