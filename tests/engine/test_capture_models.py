@@ -355,6 +355,38 @@ print("\\n".join("RESULT " + line for line in lines))
     assert watched == plain
 
 
+@pytest.mark.parametrize(
+    ("loss", "name", "logits"),
+    [
+        (
+            "keras.losses.SparseCategoricalCrossentropy(from_logits=True)",
+            "sparse_categorical_crossentropy",
+            True,
+        ),
+        ("['mse']", "mse", False),
+        (
+            "{'out': keras.losses.SparseCategoricalCrossentropy(from_logits=True)}",
+            "sparse_categorical_crossentropy",
+            True,
+        ),
+        ("lambda y, p: keras.ops.mean(p)", "<lambda>", False),
+        ("keras.losses.sparse_categorical_crossentropy", "sparse_categorical_crossentropy", False),
+    ],
+)
+def test_losses(watch: WatchProgram, loss: str, name: str, logits: bool) -> None:
+    found = watch(
+        START
+        + f"""
+inputs = keras.Input((4,))
+model = keras.Model(inputs, layers.Dense(3, name="out")(inputs))
+model.compile("rmsprop", {loss})
+model.fit(x_train, y_train[:, None], verbose=0)
+"""
+    )
+    model = first(found)
+    assert (model.model.loss, model.model.from_logits, model.optimizer) == (name, logits, "RMSprop")
+
+
 def test_artefacts(watch: WatchProgram, project: Path, tmp_path: Path) -> None:
     (project / "part.py").write_text("def f():\n    return 3\n")
     (project / "rows.csv").write_text("1,2\n")

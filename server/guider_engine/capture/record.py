@@ -89,7 +89,7 @@ def _save(model: Any, path: Path, notices: list[Notice]) -> bool:
             model.save(str(path))
     except Exception as error:
         path.unlink(missing_ok=True)
-        said = first_line(error)
+        said = " ".join(str(error).split())[:200]
         notices.append(
             Notice(
                 "model-unsaved", f"The model cannot be saved, and is kept only while the engine runs: {said}"

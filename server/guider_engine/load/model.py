@@ -251,9 +251,15 @@ def _output_shape(layer: Any) -> tuple[int | None, ...] | None:
 
 def loss_of(model: Any) -> Loss:
     """The loss that a model in memory was compiled with, as far as it is one."""
-    loss = getattr(model, "loss", None)
+    return _loss(getattr(model, "loss", None))
+
+
+def _loss(loss: Any) -> Loss:
     if loss is None or isinstance(loss, str):
         return Loss(loss)
+    if isinstance(loss, (list, tuple, dict)):  # one for each output
+        parts = [_loss(part) for part in (loss.values() if isinstance(loss, dict) else loss)]
+        return parts[0] if len(parts) == 1 else Loss(", ".join(str(part.name) for part in parts) or None)
     name = getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__
     options = getattr(loss, "_fn_kwargs", None) or {}
     return Loss(str(name), bool(getattr(loss, "from_logits", options.get("from_logits", False))))
