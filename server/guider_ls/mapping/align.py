@@ -29,6 +29,7 @@ from guider_ls.mapping import reasons
 from guider_ls.mapping.captured import Origins, Run, Settled, doubt
 from guider_ls.mapping.comparison import Comparisons, compare, contradicted, fits, has_automatic_name
 from guider_ls.mapping.level import LevelResult, align_level
+from guider_ls.mapping.makings import called, told_apart
 from guider_ls.mapping.mapping import Difference, Mapping, Match, UnmatchedLayer, UnmatchedSite
 from guider_ls.source.catalog import is_application
 from guider_ls.source.sites import LayerSite, Location, Outline, SourceMap
@@ -83,7 +84,7 @@ class _Alignment:
     def run(self) -> None:
         """Align the whole model."""
         outlines = _outlines_for(self.source.outlines, self.model.class_name)
-        self.level(self.model.layers, outlines, self.model.class_name == "Sequential")
+        self.level(self.model.layers, outlines, self.model.class_name == "Sequential", self.model.name)
         self.drop_contradictions()
         self.drop_rivalled()
 
@@ -104,9 +105,11 @@ class _Alignment:
                     self.failed[path] = doubt(layer, [self.source.sites[index] for index in candidates])
                     self.found.pop(path, None)
 
-    def level(self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool) -> None:
-        """Align the layers of one level, then those inside them."""
-        best = self._best(layers, outlines, ordered)
+    def level(
+        self, layers: Sequence[ModelLayer], outlines: Sequence[Outline], ordered: bool, name: str
+    ) -> None:
+        """Align the layers of one level, those of the model or layer of that name, then those inside them."""
+        best = told_apart(self._best(layers, called(outlines, name), ordered), layers, name)
         self.chosen += [outline for outline, _ in best]
         for index, layer in enumerate(layers):
             self._settle(index, layer, layers, best)
@@ -199,7 +202,7 @@ class _Alignment:
             )
             self._unexplained(layer.inner, f"inside {layer.name}, which is made by {where}")
             return
-        self.level(layer.inner, outlines, layer.class_name == "Sequential")
+        self.level(layer.inner, outlines, layer.class_name == "Sequential", layer.name)
 
     def _drop_broken_rounds(
         self, layers: Sequence[ModelLayer], outline: Outline, result: LevelResult

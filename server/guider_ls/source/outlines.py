@@ -8,7 +8,7 @@ from typing import Literal
 
 import libcst as cst
 
-from guider_ls.source.sites import Fate, Outline, Span, Step
+from guider_ls.source.sites import Fate, Making, Outline, Span, Step
 from guider_ls.source.statements import Program
 from guider_ls.source.trace import GAP
 from guider_ls.source.values import (
@@ -128,11 +128,13 @@ def _fate(program: Program, instance: Instance) -> Fate:
 
 
 def outline(
-    found: Collection[Construction], index: Mapping[int, int], spans: Mapping[cst.Call, Span]
+    found: Collection[Construction],
+    index: Mapping[int, int],
+    spans: Mapping[cst.Call, Span],
+    numbers: Mapping[Instance, int],
 ) -> tuple[tuple[Outline, ...], dict[Instance, int]]:
-    """The constructions in terms of site indices (by the identity of the call), each different one once.
-
-    Second, the index of the outline of each model.
+    """The constructions in terms of site indices (by the identity of the call), each different one once;
+    ``numbers`` are those in the names that Keras chooses. Second, the index of the outline of each model.
     """
     outlines: dict[tuple[object, ...], Outline] = {}
     made: dict[Instance, int] = {}
@@ -151,8 +153,17 @@ def outline(
             for place in places
         )
         maker = index.get(id(construction.maker.call)) if construction.maker is not None else None
+        making = Making(
+            construction.maker.name_pattern if construction.maker is not None else ".*",
+            tuple(numbers.get(place.instance) for place in places),
+        )
         new = Outline(
-            construction.label, construction.kind, steps, _loops(places), () if maker is None else (maker,)
+            construction.label,
+            construction.kind,
+            steps,
+            _loops(places),
+            () if maker is None else (maker,),
+            (making,),
         )
         called_anyhow = tuple(replace(step, caller=None) for step in steps)
         key = (new.kind, called_anyhow, new.loops, new.label if new.kind == "class" else "")
@@ -164,7 +175,13 @@ def outline(
         else:
             makers = tuple(sorted({*old.makers, *new.makers}))
             same = old.steps if old.steps == steps else called_anyhow
-            outlines[key] = replace(old, label=old.label or new.label, makers=makers, steps=same)
+            outlines[key] = replace(
+                old,
+                label=old.label or new.label,
+                makers=makers,
+                steps=same,
+                makings=(*old.makings, making),
+            )
     return tuple(outlines.values()), made
 
 

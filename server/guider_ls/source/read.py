@@ -12,6 +12,7 @@ import libcst as cst
 
 from guider_ls.source.comments import is_ignored
 from guider_ls.source.modules import Modules, imported
+from guider_ls.source.numbering import numbers
 from guider_ls.source.outlines import callers, constructions, fates, outline, placed_calls
 from guider_ls.source.sites import Artifact, Fate, LayerSite, SourceMap, Span
 from guider_ls.source.statements import Program
@@ -32,7 +33,7 @@ def read_program(text: str, modules: Modules | None = None) -> SourceMap:
     Raises:
         InputError: code ``program-syntax``; the text is not Python. The message names the line.
     """
-    if not _KERAS.search(text) and not _imports_any(text, modules):
+    if not _concerns_keras(text, modules):
         return SourceMap((), ())
     trees = Trees()
     try:
@@ -43,11 +44,22 @@ def read_program(text: str, modules: Modules | None = None) -> SourceMap:
         trees.close()
 
 
-def _imports_any(text: str, modules: Modules | None) -> bool:
-    """Whether a program seems to import modules of its project: they may make its layers."""
-    return modules is not None and any(
-        modules.find(name, level, "") is not None or level for name, level in imported(text)
-    )
+def _concerns_keras(text: str, modules: Modules | None) -> bool:
+    """Whether Keras is named in a program or in a module that it seems to import; nothing is parsed for that."""
+    seen: set[str] = set()
+    todo = [("", text)]
+    while todo:
+        importer, text = todo.pop()
+        if _KERAS.search(text):
+            return True
+        if modules is None:
+            return False
+        for name, level in imported(text):
+            found = modules.find(name, level, importer)
+            if found is not None and found[0] not in seen:
+                seen.add(found[0])
+                todo.append(found)
+    return False
 
 
 def _source_map(tree: Tree, modules: Modules | None, trees: Trees) -> SourceMap:
@@ -77,7 +89,8 @@ def _source_map(tree: Tree, modules: Modules | None, trees: Trees) -> SourceMap:
             sites.append(_site(draft, span, layout.comments, fate.get(id(draft.call), "")))
         if not file:
             spans = layout.spans
-    outlines, made = outline(found, {id(draft.call): index for index, draft in enumerate(drafts)}, spans)
+    index = {id(draft.call): number for number, draft in enumerate(drafts)}
+    outlines, made = outline(found, index, spans, numbers(program))
     return SourceMap(
         tuple(sites),
         tuple(_artifacts(trace, spans, made)),

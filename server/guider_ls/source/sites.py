@@ -113,6 +113,7 @@ class Artifact:
     """A file that the program says it writes: ``model.save("m.keras")``, ``np.savez("t.npz", x_test=…)``."""
 
     span: Span
+    """The call that writes it; where that stands in another module, the call that leads there."""
     kind: Literal["model", "tests"]
     path: str
     """As written in the program, relative to its working directory."""
@@ -141,6 +142,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Making:
+    """One time that a construction is made."""
+
+    name_pattern: str | None
+    """Regular expression for the name of the model; ``None``: Keras chooses it."""
+    numbers: tuple[int | None, ...]
+    """For each step the number in the name that Keras chooses (3 for ``dense_3``), where the text says it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outline:
     """One model that the program may build: its layers in construction order.
 
@@ -156,6 +167,8 @@ class Outline:
     """Stretches ``[start, end)`` of the steps that run any number of times."""
     makers: tuple[int, ...] = ()
     """Sites that make it as a layer of another model."""
+    makings: tuple[Making, ...] = ()
+    """Each time that a run of the program makes it, as far as the text says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,10 @@ class Trace:
     dead: int = 0
     """Depth of code that is known not to run: it is read for its sites only."""
     steps: int = 0
+    ran: int = 0
+    """How many of ``instances`` a run of the program constructs; the others are those of code that nobody calls."""
+    recounted: bool = False
+    """Whether the program has Keras count its names anew."""
     activity: int = 0
     """Grows whenever something happens to a layer or a model."""
     caller: cst.Call | None = None
