@@ -310,6 +310,26 @@ open("after", "w").write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     assert peak - before < 1_000_000, "kilobytes more than after a training on sixteen rows"
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True:\n    try:\n        time.sleep(0.01)\n    except BaseException:\n        pass",
+        "while True:\n    try:\n        while True: pass\n    except:\n        pass",
+        "def step():\n    try:\n        time.sleep(0.05)\n    except: print('again')\nwhile True: step()",
+        "threading.Thread(target=time.sleep, args=(1000,)).start()",
+        "lock = threading.Lock()\nlock.acquire()\nlock.acquire()",
+        "subprocess.run(['sleep', '1000'])",
+    ],
+)
+async def test_a_program_that_goes_on_and_on_ends_when_its_time_is_up(
+    engine: Engine, root: Path, tmp_path: Path, code: str
+) -> None:
+    (root / "train.py").write_text(f"import subprocess, threading, time\n{code}\n")
+    program = Program(str(root / "train.py"), (), str(root), str(root), seconds=0.5)
+    with pytest.raises(GuiderError, match="was stopped when its time was up"):
+        await start(engine, program, tmp_path)
+
+
 @pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: None"])
 async def test_an_endless_program_that_catches_everything_is_cancelled(
     new_engine: EngineFactory, root: Path, tmp_path: Path, gone: Callable[[int], bool], handler: str

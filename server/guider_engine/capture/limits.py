@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 from guider_engine.errors import CancelRequested
 from guider_engine.request import Check
 
+ENGINE = str(Path(__file__).resolve().parents[1])
 LOOK_INTERVAL = 0.1
 """Seconds between two looks at the time and at the request."""
 INSIST_INTERVAL = 0.5
 """Seconds after which a program that caught the exception gets it again."""
+PATIENCE = 3
+"""Times that a program may catch the exception, to clean up; afterwards it gets it wherever it goes on."""
+IMPATIENT_INTERVAL = 0.05
 
 Reason = Literal["time", "cancelled", "exit", "backend"]
 
@@ -34,8 +41,10 @@ class Limits:
         self._main = threading.main_thread()
         self._lock = threading.Lock()
         self._done = threading.Event()
+        self._over = False
         self._previous: Any = None
         self._raised = False
+        self._times = 0
         self._watcher = threading.Thread(target=self._watch, name="limits", daemon=True)
 
     def __enter__(self) -> Limits:
@@ -47,6 +56,7 @@ class Limits:
 
     def __exit__(self, *_: object) -> None:
         """The program is over: nothing is raised any more."""
+        self._over = True
         with self._lock:
             self._done.set()
         if self._raised:  # and only then: it leaves the interpreter looking for what is not there
@@ -56,7 +66,7 @@ class Limits:
 
     def check(self) -> None:
         """Raise `Ended` if there is a reason to; for code that the program calls, in any thread."""
-        if self.reason is not None and not self._done.is_set():
+        if self.reason is not None and not self._over:
             raise Ended(self.reason)
 
     def end(self, reason: Reason) -> None:
@@ -65,7 +75,7 @@ class Limits:
 
     def _watch(self) -> None:
         start = time.monotonic()
-        while not self._done.wait(LOOK_INTERVAL if self.reason is None else INSIST_INTERVAL):
+        while not self._done.wait(self._interval()):
             try:
                 self._check()
             except CancelRequested:
@@ -75,11 +85,17 @@ class Limits:
             if self.reason is not None:
                 self._interrupt()
 
+    def _interval(self) -> float:
+        if self.reason is None:
+            return LOOK_INTERVAL
+        return INSIST_INTERVAL if self._times < PATIENCE else IMPATIENT_INTERVAL
+
     def _interrupt(self) -> None:
         main = self._main.ident or 0
         with self._lock:
             if self._done.is_set():
                 return
+            self._times += 1
             # Bound methods are made anew each time they are asked for, so they are compared, not identified.
             if hasattr(signal, "SIGUSR2") and signal.getsignal(signal.SIGUSR2) == self._raise:
                 signal.pthread_kill(main, signal.SIGUSR2)
@@ -87,5 +103,24 @@ class Limits:
                 self._raised = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Ended))
 
-    def _raise(self, *_: object) -> None:
+    def _raise(self, _: int, frame: FrameType | None) -> None:
+        if frame is None or _is_own(frame):
+            return  # the engine's code looks by itself
+        if self._times > PATIENCE:
+            sys.settrace(self._trace)
+            while frame is not None and not _is_own(frame):
+                frame.f_trace = self._trace
+                frame = frame.f_back
         self.check()
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Raises again at the line that goes on, which is in the clause that caught it and not in what it guards."""
+        if _is_own(frame):
+            return None
+        if event == "line":
+            self.check()
+        return self._trace
+
+
+def _is_own(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(ENGINE)
