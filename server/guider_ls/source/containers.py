@@ -50,12 +50,48 @@ def list_method(items: Items, name: str, arguments: Arguments, *, certain: bool)
         items.items.reverse()
     elif name == "clear" and certain:
         items.items.clear()
+    elif name == "remove" and certain and items.exact and any(item is value for item in items.items):
+        del items.items[next(at for at, item in enumerate(items.items) if item is value)]
     elif name in {"index", "count"}:
         return UNKNOWN
     elif name in {"reverse", "sort", "remove", "clear"}:
         items.exact = False
     items.exact &= certain
     return UNKNOWN
+
+
+def set_item(owner: Value, key: Value, value: Value, *, certain: bool) -> None:
+    """``owner[key] = value``; ``certain``: as for methods."""
+    if isinstance(owner, Table):
+        at = table_key(key)
+        owner.exact &= certain or at in owner.items
+        owner.items[at] = value
+    elif isinstance(owner, Items):
+        at = _place(owner, key)
+        if at is not None and certain:
+            owner.items[at] = value
+        else:
+            owner.exact = False
+            owner.items.append(value)
+
+
+def delete_item(owner: Value, key: Value, *, certain: bool) -> None:
+    """``del owner[key]``; ``certain``: as for methods."""
+    if isinstance(owner, Table):
+        owner.exact &= certain and owner.items.pop(table_key(key), None) is not None
+    elif isinstance(owner, Items):
+        at = _place(owner, key)
+        if at is not None and certain:
+            del owner.items[at]
+        else:
+            owner.exact = False
+
+
+def _place(items: Items, key: Value) -> int | None:
+    """The place of an item, where it is known."""
+    if not (items.exact and isinstance(key, Known) and isinstance(key.value, int)):
+        return None
+    return key.value if -len(items.items) <= key.value < len(items.items) else None
 
 
 def dict_method(table: Table, name: str, arguments: Arguments, *, certain: bool) -> Value:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import libcst as cst
 
 from guider_ls.source import constants
-from guider_ls.source.containers import table_key
+from guider_ls.source.containers import delete_item, set_item
 from guider_ls.source.imports import Imports
 from guider_ls.source.modules import Modules
 from guider_ls.source.trace import unknown_arguments
@@ -30,7 +30,6 @@ from guider_ls.source.values import (
     Module,
     Object,
     Record,
-    Table,
     Tensor,
     Text,
     Value,
@@ -160,6 +159,8 @@ class Program(Imports):
                 self.assign(node.target, self.evaluate(node.value))
         elif isinstance(node, cst.Global):
             self.frame.globals.update(item.name.value for item in node.names)
+        elif isinstance(node, cst.Del):
+            self._delete(node.target)
         elif isinstance(node, cst.Nonlocal):
             self.frame.nonlocals.update(item.name.value for item in node.names)
         elif isinstance(node, cst.Match):
@@ -351,13 +352,21 @@ class Program(Imports):
         elif isinstance(target, cst.Attribute):
             self.set_attribute(self.evaluate(target.value), target.attr.value, value)
         elif isinstance(target, cst.Subscript):
-            owner = self.evaluate(target.value)
-            index = target.slice[0].slice
-            key = self.evaluate(index.value) if isinstance(index, cst.Index) else UNKNOWN
-            if isinstance(owner, Table) and not self.trace.dead:
-                at = table_key(key)
-                owner.exact &= self.trace.is_certain or at in owner.items
-                owner.items[at] = value
+            owner, key = self._item(target)
+            if not self.trace.dead:
+                set_item(owner, key, value, certain=self.trace.is_certain)
+
+    def _item(self, target: cst.Subscript) -> tuple[Value, Value]:
+        """The container and the key of ``container[key]``."""
+        owner = self.evaluate(target.value)
+        index = target.slice[0].slice
+        return owner, self.evaluate(index.value) if isinstance(index, cst.Index) else UNKNOWN
+
+    def _delete(self, target: cst.BaseExpression) -> None:
+        if isinstance(target, cst.Subscript):
+            owner, key = self._item(target)
+            if not self.trace.dead:
+                delete_item(owner, key, certain=self.trace.is_certain)
 
     def _note_replaced(self, before: Value | None, after: Value) -> None:
         """The variable of a layer, or of its output, is given a value that does not come through it."""

@@ -204,6 +204,11 @@ def test_a_program_without_keras_and_without_modules_is_not_parsed() -> None:
     assert read_program("import this\nx = (", Folder({})) == SourceMap((), ())
 
 
+def test_a_program_that_has_nothing_to_do_with_keras_is_not_parsed() -> None:
+    folder = Folder({"a.py": "from . import b\nfrom a import *", "b.py": "x = ("})
+    assert read_program("from .a import run\nx = (", folder) == SourceMap((), ())
+
+
 def test_a_long_chain_of_imports_ends() -> None:
     files = {f"m{i}.py": f"from m{i + 1} import build" for i in range(60)}
     files["m60.py"] = BUILD
