@@ -31,6 +31,10 @@ ENTRY = Path(__file__).resolve().parents[1] / "server" / "guider_engine" / "__ma
 
 ABSENT = [
     "IPython",
+    "conlleval",
+    "jiwer",
+    "networkx",
+    "rdkit",
     "autokeras",
     "baselines",
     "cv2",
@@ -426,6 +430,11 @@ def get_file(module: ModuleType) -> None:
     module.get_file = refuse  # type: ignore[attr-defined]
 
 
+def no_picture(module: ModuleType) -> None:
+    """Nothing is drawn of a model."""
+    module.plot_model = lambda *_args, **_kwargs: None  # type: ignore[attr-defined]
+
+
 def images(shape: tuple[int, ...], classes: int, column: bool, train: int, test: int) -> Callable[..., Any]:
     """A data set of pictures, as ``load_data`` gives it."""
 
@@ -683,12 +692,56 @@ def scikit_data(module: ModuleType) -> None:
     """Data sets that scikit-learn gave up, or would download."""
 
     def boston(return_X_y: bool = False, **_kwargs: Any) -> Any:
+        from sklearn.utils import Bunch
+
         (x, y), _ = numbers(13)()
-        return (
-            (x, y) if return_X_y else module.base.Bunch(data=x, target=y, feature_names=list("abcdefghijklm"))
-        )
+        return (x, y) if return_X_y else Bunch(data=x, target=y, feature_names=[*"abcdefghijklm"])
 
     vars(module)["load_boston"] = boston
+    for name in ("make_classification", "make_regression"):
+        vars(module)[name] = smaller(vars(module)[name])
+
+
+def smaller(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator of samples that takes no gigabytes: of many numbers, it gives noise."""
+    signature = inspect.signature(make)
+
+    @functools.wraps(make)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        import numpy as np
+
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        samples, features = given["n_samples"], given["n_features"]
+        if samples * features < MOST_NUMBERS:
+            return make(*args, **kwargs)
+        classes = np.arange(samples) % given.get("n_classes", samples)
+        targets = given.get("n_targets", 1)
+        y = classes if targets == 1 else np.tile(classes[:, None], targets)
+        return np.zeros((samples, features), np.float16), y
+
+    return call
+
+
+MOST_NUMBERS = 100_000_000
+
+
+def iris(module: ModuleType) -> None:
+    """The data set that seaborn would download, of those that scikit-learn has."""
+
+    def load_dataset(name: str, **_kwargs: Any) -> Any:
+        from sklearn.datasets import load_iris
+
+        if name != "iris":
+            raise OSError(f"{name} would be downloaded")
+        data = load_iris(as_frame=True)
+        frame = data.frame.set_axis(
+            [*(one[:-5].replace(" ", "_") for one in data.feature_names), "species"], axis=1
+        )
+        return frame.assign(species=data.target_names[data.target])
+
+    module.load_dataset = load_dataset  # type: ignore[attr-defined]
 
 
 def pandas(module: ModuleType) -> None:
@@ -728,16 +781,36 @@ def every_layer(module: ModuleType) -> None:
         init(self, *args, **kwargs)
         if isinstance(self, kind) and len(BUILT) < MOST_MODELS and not inside_sequential(sys._getframe(1)):
             BUILT.append(self)
-        given = ("training", "mask")
-        self._call_signature = self._call_signature.replace(
-            parameters=[
-                one.replace(default=None) if one.name in given and one.default is one.empty else one
-                for one in self._call_signature.parameters.values()
-            ]
-        )
+        if missing := [
+            one.name
+            for one in self._call_signature.parameters.values()
+            if one.name in ("training", "mask") and one.default is one.empty
+        ]:
+            self.call = with_nothing(self.call, missing)
+            self._call_signature = inspect.signature(self.call)
 
     initialize.__signature__ = inspect.signature(init)  # type: ignore[attr-defined]
     module.Layer.__init__ = initialize
+
+
+def with_nothing(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """The function, with ``None`` for some of its parameters where nothing is passed."""
+    signature = inspect.signature(call)
+
+    @functools.wraps(call)
+    def complete(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind_partial(*args, **kwargs).arguments
+        return call(*args, **kwargs, **{name: None for name in names if name not in given})
+
+    nothing = {name: signature.parameters[name].replace(default=None) for name in names}
+    rest = [one for one in signature.parameters.values() if one.name not in names]
+    at = next(
+        (i for i, one in enumerate(rest) if one.default is not one.empty or one.kind > one.KEYWORD_ONLY),
+        len(rest),
+    )
+    rest[at:at] = nothing.values()
+    complete.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+    return complete
 
 
 def inside_sequential(frame: FrameType) -> bool:
@@ -779,6 +852,7 @@ AFTER: dict[str, Callable[[ModuleType], None]] = {
     "tensorflow.keras.layers": old_layer_names,
     "keras.src.layers.core.input_layer": input_layer,
     "keras.src.utils.file_utils": get_file,
+    "keras.src.utils.model_visualization": no_picture,
     "keras.src.datasets.mnist": data_set(load_data=MNIST),
     "keras.src.datasets.fashion_mnist": data_set(load_data=MNIST),
     "keras.src.datasets.cifar10": data_set(load_data=images((32, 32, 3), 10, True, 50_000, 10_000)),
@@ -798,6 +872,7 @@ AFTER: dict[str, Callable[[ModuleType], None]] = {
     "numpy": numpy,
     "pandas": pandas,
     "sklearn.datasets": scikit_data,
+    "seaborn": iris,
     "tensorflow": old_tensorflow,
     "matplotlib.pyplot": pictures,
     "tqdm": progress_bars,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from benchmarks.capturing import Job, relative
 from benchmarks.mapping import (
     Judged,
@@ -23,7 +25,7 @@ from benchmarks.mapping import (
     table,
     without_origins,
 )
-from benchmarks.shims import BatchShape, layer_arguments, moved, renamed
+from benchmarks.shims import BatchShape, Unavailable, layer_arguments, moved, renamed, smaller, with_nothing
 
 from guider_engine.wire import CaptureRecord, ModelLayer, ModelSummary, Origin, Program
 from guider_ls.mapping.mapping import Mapping, Match, UnmatchedLayer
@@ -259,3 +261,34 @@ def test_modules_that_moved() -> None:
     assert moved("keras.layers") is None
     assert moved("keras._tf_keras.keras.preprocessing.text") is None
     assert moved("numpy") is None
+
+
+def test_a_call_may_leave_out_what_keras_passed_by_itself() -> None:
+    def call(inputs: int, training: bool | None, scale: int = 2) -> tuple[int, bool | None, int]:
+        return inputs, training, scale
+
+    complete = with_nothing(call, ["training"])
+    assert complete(1) == (1, None, 2)
+    assert complete(1, True) == (1, True, 2)
+    assert complete(1, scale=3, training=False) == (1, False, 3)
+    assert list(inspect.signature(complete).parameters) == ["inputs", "training", "scale"]
+
+
+def test_many_numbers_take_no_memory() -> None:
+    def make(n_samples: int, n_features: int = 2, *, n_classes: int = 2) -> str:
+        return f"{n_samples} {n_features} {n_classes}"
+
+    assert smaller(make)(3) == "3 2 2"
+    x, y = smaller(make)(12_000, 60_000, n_classes=3)
+    assert x.shape == (12_000, 60_000)
+    assert y[:4].tolist() == [0, 1, 2, 0]
+
+
+def test_what_is_absent_may_be_named_and_not_used() -> None:
+    absent = Unavailable("tensorflow_addons")
+    with pytest.raises(ModuleNotFoundError, match=r"tensorflow_addons\.layers\.GELU is not available here"):
+        absent.layers.GELU()
+    with pytest.raises(ModuleNotFoundError):
+
+        class _Own(absent.layers.Layer):  # type: ignore[misc,name-defined]
+            pass
