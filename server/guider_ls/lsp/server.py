@@ -259,7 +259,8 @@ class GuiderServer(LanguageServer):
         if view is None or result is None:
             return Status()
         tests = result.localization.tests
-        detail = f"{tests.failed} of {tests.total} tests failed\n{result.origin}".rstrip()
+        said = (notice.message for notice in result.localization.notices)
+        detail = "\n".join([f"{tests.failed} of {tests.total} tests failed", result.origin, *said])
         if view.host is not document:
             detail = f"The result of {Path(view.host.key).name}: {detail}"
         if result.localization.outcome == "no-failure-signal":
