@@ -134,8 +134,14 @@ async def _start() -> Process:
         stdout=PIPE,
         limit=1 << 20,
         start_new_session=sys.platform != "win32",  # a terminal's Ctrl-C is the server's
-        creationflags=subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0,
+        creationflags=_no_window(),
     )
+
+
+def _no_window() -> int:
+    if sys.platform == "win32":
+        return subprocess.CREATE_NO_WINDOW
+    return 0
 
 
 async def _exchange(process: Process, request: bytes) -> bytes | None:

@@ -76,4 +76,3 @@ def test_spans_are_those_of_the_position_provider(snippets: list[str], newline: 
 def test_comments_by_line(newline: str) -> None:
     text = newline.join(["a = 1  # one", "b = '# none'", "f(  # two", "    1)", "# three"])
     assert lay_out(cst.parse_module(text)).comments == {0: "# one", 2: "# two", 4: "# three"}
-
