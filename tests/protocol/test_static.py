@@ -70,9 +70,11 @@ async def test_the_server_syncs_whole_texts_and_offers_no_pull(client: Editor, f
     assert "diagnosticProvider" not in capabilities
     assert sorted(capabilities["executeCommandProvider"]["commands"]) == [
         "guider.cancel",
+        "guider.chooseCapturedModel",
         "guider.localize",
         "guider.showLog",
         "guider.showReport",
+        "guider.trainAndLocalize",
     ]
 
 
