@@ -37,7 +37,7 @@ CELLS = (
 
 
 def notebook(*, in_lines: bool = False) -> dict[str, Any]:
-    cells = [
+    cells: list[dict[str, Any]] = [
         {
             "cell_type": kind,
             "metadata": {},
