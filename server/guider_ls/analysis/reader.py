@@ -102,6 +102,8 @@ class Reader:
                 run.timer = loop.call_later(self._idle, _kill, run.process)
                 run.proven = True
                 return found
+            # It is about to end; to signal it now would be to take its exit status from asyncio.
+            await asyncio.wait([asyncio.ensure_future(run.process.wait())], timeout=2.0)
             status = await _end(run)
             if not run.proven:  # else it may have died of what it did before
                 raise _unreadable(f"The process that reads programs {exit_reason(status)}.")
@@ -161,7 +163,8 @@ async def _end(run: _Run) -> int:
     """End a process; its exit status."""
     if run.timer is not None:
         run.timer.cancel()
-    _kill(run.process)
+    if run.process.returncode is None:
+        _kill(run.process)
     if run.answer is not None:
         await asyncio.wait([run.answer])
     return await run.process.wait()
