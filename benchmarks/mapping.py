@@ -42,7 +42,8 @@ from guider_ls.source.sites import LayerSite, SourceMap
 FIXTURES = Path(__file__).resolve().parents[1] / "tests" / "fixtures"
 GOALS = {"precision": 0.995, "recall": 0.98}
 
-Half = Literal["dev", "test"]
+Half = Literal["dev", "test", "all"]
+"""Which half of its set a program belongs to; ``all`` in a set that is not halved."""
 Verdict = Literal["right", "wrong", "ambiguous", "missing"]
 Kind = Literal["own", "ready-made", "inserted", "elsewhere"]
 """What constructs a layer: a call of the project's own code; one that gives many at once; Keras; no own code."""
@@ -125,6 +126,9 @@ class Tally:
         every = self.count(way)
         return self.count(way, "right") / every if every else None
 
+
+Row = tuple[str, str, Tally]
+"""Set, half and counts."""
 
 # Judging, pure
 
@@ -279,11 +283,11 @@ def fixtures() -> Set:
         Job(path.parent.name, path, path.parent, alone=False)
         for path in sorted(FIXTURES.glob("projects/*/train.py"))
     ]
-    return Set("fixtures", tuple((job, "dev") for job in [*programs, *projects]))
+    return Set("fixtures", tuple((job, "all") for job in [*programs, *projects]))
 
 
 def guider(folder: Path, halves: dict[str, Half]) -> Set:
-    """The programs of GUIDER's replication package; of a bug without a half, every second is of the test half."""
+    """The programs of GUIDER's replication package; a bug without a half has that of its number."""
     jobs: list[tuple[Job, Half]] = []
     for bug in sorted((folder / "Dataset" / "bugs").iterdir()):
         programs = sorted(bug.glob("*bug*.py"))
@@ -387,7 +391,7 @@ def _absolute(model: ModelSummary, root: Path) -> ModelSummary:
 # Printing
 
 
-def table(rows: Sequence[tuple[str, str, Tally]]) -> str:
+def table(rows: Sequence[Row]) -> str:
     """The figures for people."""
     lines = [
         f"{'':10} {'':5} {'programs':>9} {'ran':>5} {'models':>7} {'layers':>7} {'sites':>6} {'lines':>6} "
@@ -413,7 +417,7 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.2%}"
 
 
-def figures(rows: Sequence[tuple[str, str, Tally]]) -> tuple[dict[str, float], dict[str, tuple[str, float]]]:
+def figures(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, tuple[str, float]]]:
     """The figures and goals of the result file."""
     found: dict[str, float] = {}
     goals: dict[str, tuple[str, float]] = {}
@@ -476,6 +480,54 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def chosen_sets(options: argparse.Namespace) -> list[Set]:
+    """The sets that were asked for, with the programs that were."""
+    sets = [fixtures()]
+    if options.guider:
+        halves: dict[str, Half] = {}
+        if options.halves:
+            with options.halves.open(encoding="utf-8", newline="") as file:
+                halves = {
+                    row["id"]: "dev" if row["half"] == "dev" else "test" for row in csv.DictReader(file)
+                }
+        sets.append(guider(options.guider.absolute(), halves))
+    if options.keras_io:
+        sets.append(keras_io(folder.absolute() for folder in options.keras_io))
+    return [
+        Set(
+            one.name,
+            tuple(
+                (job, part)
+                for job, part in one.jobs
+                if re.search(options.only, job.name) and options.half in (None, part)
+            ),
+        )
+        for one in sets
+    ]
+
+
+def write(file: Path, rows: Sequence[Row], misses: str, versions: dict[str, str]) -> None:
+    """Write the figures, and the misses beside them; print the goals that are not met."""
+    numbers, goals = figures(rows)
+    missed = [f"{name}: {numbers[name]:.2%}" for name, (_, goal) in goals.items() if numbers[name] < goal]
+    print("Goals not met:" if missed else "All goals are met.", *missed, sep="\n  ")
+    result = {
+        "figures": numbers,
+        "goals": goals,
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+        },
+        "versions": {"python": platform.python_version(), **versions},
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    beside = file.with_name("mapping-misses.md")
+    beside.write_text(misses, encoding="utf-8")
+    print(f"misses by cause: {beside}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -489,48 +541,29 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="regular expression that the names of the programs contain"
     )
-    parser.add_argument("--half", choices=("dev", "test"), help="only one half")
+    parser.add_argument("--half", choices=("dev", "test", "all"), help="only one half")
     parser.add_argument("--reuse", action="store_true", help="runs by other sources of the engine will do")
     parser.add_argument("--output", type=Path, default=Path("build/bench/mapping.json"))
     options = parser.parse_args()
-    sets = [fixtures()]
-    if options.guider:
-        rows = csv.DictReader(options.halves.open(encoding="utf-8")) if options.halves else ()
-        sets.append(guider(options.guider.absolute(), {row["id"]: row["half"] for row in rows}))  # type: ignore[misc]
-    if options.keras_io:
-        sets.append(keras_io(folder.absolute() for folder in options.keras_io))
     cache = Path(os.environ.get("GUIDER_BENCH_CACHE") or Path.home() / ".cache" / "guider-bench")
     captures = Captures(cache, Limits(), reuse=options.reuse)
+    sets = chosen_sets(options)
     tallies: dict[tuple[str, Half], Tally] = {}
     found: list[tuple[str, Half, Job, list[Judged]]] = []
+    versions: dict[str, str] = {}
     for one in sets:
-        chosen = [
-            (job, part)
-            for job, part in one.jobs
-            if re.search(options.only, job.name) and options.half in (None, part)
-        ]
-        runs = asyncio.run(captures.all([job for job, _ in chosen], options.jobs, say))
-        for (job, part), run in zip(chosen, runs, strict=True):
+        runs = asyncio.run(captures.all([job for job, _ in one.jobs], options.jobs, say))
+        for (job, part), run in zip(one.jobs, runs, strict=True):
+            versions |= run.record.versions if run.record is not None else {}
             tally = tallies.setdefault((one.name, part), Tally())
             found.append((one.name, part, job, measure(job, run, tally)))
-    rows_: list[tuple[str, str, Tally]] = [(name, part, tally) for (name, part), tally in tallies.items()]
+    rows: list[Row] = [(name, part, tally) for (name, part), tally in sorted(tallies.items())]
     for one in sets:
-        halves_ = [tally for name, _, tally in rows_ if name == one.name]
-        if len(halves_) > 1:
-            rows_.append((one.name, "both", sum(halves_, Tally())))
-    print(table(rows_))
-    numbers, goals = figures(rows_)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {
-        "figures": numbers,
-        "goals": goals,
-        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
-        "versions": {"python": platform.python_version()},
-    }
-    options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    misses = options.output.with_name("mapping-misses.md")
-    misses.write_text(misses_text(found, tallies), encoding="utf-8")
-    print(f"misses by cause: {misses}")
+        parts = [tally for (name, _), tally in tallies.items() if name == one.name]
+        if len(parts) > 1:
+            rows.append((one.name, "both", sum(parts, Tally())))
+    print(table(rows))
+    write(options.output, rows, misses_text(found, tallies), versions)
 
 
 if __name__ == "__main__":
