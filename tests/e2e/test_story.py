@@ -54,7 +54,9 @@ def test_fault_is_found_where_it_stands_and_goes_when_it_is_repaired(
 
     # The repair: the line says that the model does not have it yet; then the ranking follows the training.
     workbench.replace(faulty, fixed)
-    workbench.until(lambda: "older" in workbench.lens_above(fixed), "the model is older than the line")
+    workbench.until(
+        lambda: " in the model of " in workbench.lens_above(fixed), "the line differs from the model"
+    )
     workbench.save(digits.program, fixed)
     workbench.until(lambda: workbench.squiggles() == [fixed], "the repaired call is still the suspect")
     workbench.screenshot("story-5-repaired")
