@@ -95,7 +95,7 @@ class _Level:
             worth -= 0 if automatic else _RENAMED
         elif pattern != ".*":
             if re.fullmatch(pattern, layer.name):
-                worth += _NAME
+                worth += 0 if automatic else _NAME  # Keras may have chosen it for a layer of another line
             elif not automatic:
                 return None
             else:

@@ -15,9 +15,11 @@ from guider_ls.source.values import Instance
 if TYPE_CHECKING:
     from guider_ls.source.statements import Program
 
+_MODELS = {"keras.Sequential": "sequential", "keras.Model": "functional"}
+
 
 def numbers(program: Program) -> dict[Instance, int]:
-    """The number of each layer that Keras names, where the text says it.
+    """The number of each layer and model that Keras names, where the text says it.
 
     Input layers have none: Keras makes some of them by itself.
     """
@@ -30,11 +32,14 @@ def numbers(program: Program) -> dict[Instance, int]:
         name = one.qualified_name
         if is_application(name):
             break  # it constructs any layers out of sight
-        if not program.is_layer(one) or name in {"keras.Sequential", "keras.Model"}:
-            continue
-        if one.spread or not name.startswith(("keras.layers.", ".")):
-            break
-        kind = auto_name(name.rpartition(".")[2])
+        kind = _MODELS.get(name) or auto_name(name.rpartition(".")[2])
+        if name == "keras.Sequential":
+            unknown.add(_MODELS["keras.Model"])  # it makes one of its own each time that it is built
+        elif name not in _MODELS:
+            if not program.is_layer(one):
+                continue
+            if one.spread or not name.startswith(("keras.layers.", ".")):
+                break
         if one.name_pattern == ".*" or (one.name_pattern is None and (one.where.loops or one.where.branches)):
             unknown.add(kind)  # for those that follow, too
         elif one.name_pattern is None and kind not in unknown:

@@ -156,6 +156,7 @@ def outline(
         making = Making(
             construction.maker.name_pattern if construction.maker is not None else ".*",
             tuple(numbers.get(place.instance) for place in places),
+            numbers.get(construction.maker) if construction.maker is not None else None,
         )
         new = Outline(
             construction.label,

@@ -149,6 +149,8 @@ class Making:
     """Regular expression for the name of the model; ``None``: Keras chooses it."""
     numbers: tuple[int | None, ...]
     """For each step the number in the name that Keras chooses (3 for ``dense_3``), where the text says it."""
+    number: int | None = None
+    """That in the name of the model (3 for ``sequential_3``)."""
 
 
 @dataclass(frozen=True, slots=True)

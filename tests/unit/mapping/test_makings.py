@@ -63,7 +63,7 @@ def test_numbers_are_known_up_to_what_the_text_does_not_say() -> None:
     ):
         head = "from keras.applications import VGG16\nfrom elsewhere import Unseen, chosen, widths\n"
         before = ALIKE.replace("one = ", f"{head}{unknown}\none = ")
-        assert lines(before, "sequential", "dense", "dense_1") == [None, None], unknown
+        assert lines(before, "sequential_9", "dense", "dense_1") == [None, None], unknown
 
 
 def test_code_that_nobody_calls_constructs_nothing() -> None:
@@ -90,3 +90,24 @@ build()
     assert lines(text, "sequential", "dense", "dense_1") == [3, 3]
     assert lines(text, "sequential_1", "dense_2", "dense_3") == [5, 5]
     assert lines(text, "sequential_2", "dense_4", "dense_5") == [3, 3]
+
+
+def test_a_name_that_keras_may_have_chosen_speaks_for_no_line_that_gives_it() -> None:
+    text = """\
+from keras import Sequential, layers
+one = Sequential([layers.Dense(4), layers.Dense(1)])
+two = Sequential([layers.Dense(4, name="dense_1"), layers.Dense(1, name="dense_2")])
+"""
+    assert lines(text, "sequential", "dense", "dense_1") == [2, 2]
+    assert lines(text, "sequential_1", "dense_1", "dense_2") == [3, 3]
+
+
+def test_where_the_lines_name_all_layers_the_number_of_the_model_says_which_it_is() -> None:
+    text = """\
+from keras import Sequential, layers
+one = Sequential([layers.Dense(4, name="a"), layers.Dense(1, name="b")])
+two = Sequential([layers.Dense(4, name="a"), layers.Dense(1, name="b")])
+"""
+    assert lines(text, "sequential", "a", "b") == [2, 2]
+    assert lines(text, "sequential_1", "a", "b") == [3, 3]
+    assert lines(text, "sequential_2", "a", "b") == [None, None]
