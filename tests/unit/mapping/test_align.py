@@ -272,6 +272,20 @@ def test_two_models_alike() -> None:
     assert found.unmatched_layers[0].reason == "could be line 3 or line 4"
 
 
+def test_a_network_that_is_given_its_input_makes_none() -> None:
+    text = (
+        K
+        + "i = Input((32, 32, 3))\nbase = keras.applications.VGG16({}include_top=False)\n"
+        + "m = keras.Model(base.input, Dense(2)(base.output))"
+    )
+    layers: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("InputLayer", "input_layer", {}),
+        dense("dense", 2),
+    )
+    assert lines(mapped(text.format("input_tensor=i, "), model(*layers))).get((0,)) != 4
+    assert lines(mapped(text.format(""), model(*layers)))[(0,)] == 4
+
+
 def test_the_inside_of_a_nested_model() -> None:
     text = (
         K
