@@ -836,7 +836,7 @@ def count_built_models() -> None:
 
     def with_built(self: models.Models) -> list[models.Seen]:
         for model in BUILT:
-            self.see(model)
+            self.see(model).called = True
         return ordered(self)
 
     models.Models.ordered = with_built  # type: ignore[method-assign]

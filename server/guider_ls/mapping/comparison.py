@@ -81,6 +81,8 @@ def may_hide_in(site: LayerSite, layer: ModelLayer) -> bool:
 
     Most of these networks name their layers; only a few leave that to Keras.
     """
+    if layer.class_name == "InputLayer" and site.arguments.get("input_tensor") is not None:
+        return False  # it is given one
     if not has_automatic_name(layer) or layer.class_name in _UNNUMBERED:
         return True
     return site.class_name.startswith(("Inception", "Xception", "NASNet"))
