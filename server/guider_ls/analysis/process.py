@@ -17,6 +17,8 @@ from typing import IO
 CHUNK = 1 << 16
 PIPE = 1 << 20
 """Bytes that a pipe holds at most."""
+PAUSE = 0.1
+"""Seconds without output after which a pipe counts as empty where it cannot be looked into."""
 
 
 class ProcessTree:
@@ -134,6 +136,13 @@ class ProcessTree:
     async def drained(self) -> None:
         """Wait until what it has printed so far was passed on to ``on_output``."""
         enough = self._passed_on + PIPE  # it may go on printing for ever
+        if sys.platform == "win32":
+            # There the thread that waits for output holds the pipe, and nobody else can look into it.
+            before = -1
+            while before != self._passed_on < enough:
+                before = self._passed_on
+                await asyncio.sleep(PAUSE)
+            return
         while self._passed_on < enough and not self._is_drained():
             await asyncio.sleep(0.01)
 

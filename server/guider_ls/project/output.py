@@ -67,8 +67,12 @@ class Output:
 
 def in_use(folder: Path) -> bool:
     """Whether the process that made, or makes, this capture lives, whoever started it."""
+    output = folder / OUTPUT
     try:
-        with (folder / OUTPUT).open("rb+") as file:
+        if sys.platform == "win32":
+            output.rename(output)  # fails while it is open
+            return False
+        with output.open("rb+") as file:
             return not _take(file)
     except FileNotFoundError:
         return False
@@ -84,7 +88,7 @@ def _write(file: IO[bytes], data: bytes) -> None:
 def _take(file: IO[bytes]) -> bool:
     """Lock an open file until it is closed; whether nobody else had."""
     if sys.platform == "win32":
-        return True  # nobody can remove an open file there
+        return True  # there it is enough that it is open
     import fcntl
 
     with contextlib.suppress(OSError):
