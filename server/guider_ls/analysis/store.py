@@ -16,6 +16,7 @@ import platformdirs
 
 from guider_engine.wire import PROTOCOL, CaptureRecord, Localization, structure
 from guider_ls.analysis.fingerprint import Fingerprint
+from guider_ls.project.artifacts import absolute
 
 SCHEMA = f"1.{PROTOCOL}"
 """Another one when what is stored changes its form or meaning; files of other schemas are removed."""
@@ -98,6 +99,6 @@ class Store:
 
 
 def cache_folder() -> Path:
-    """Where this user's results and reports are kept; ``GUIDER_CACHE`` names another folder."""
+    """Where this user's results, captures and reports are kept, absolute; ``GUIDER_CACHE`` names another folder."""
     named = os.environ.get("GUIDER_CACHE")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("guider-ls", appauthor=False))
+    return absolute(named) if named else Path(platformdirs.user_cache_dir("guider-ls", appauthor=False))

@@ -328,7 +328,7 @@ def _last_used(folder: Path) -> float:
 
 def _size(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # others may remove it meanwhile
+        for path in folder.rglob("*"):
             total += path.stat().st_size
     return total

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.analysis.results import layer, localization, neuron, score
 
 from guider_ls.analysis.fingerprint import Fingerprint, Stamp
-from guider_ls.analysis.store import Store, Stored
+from guider_ls.analysis.store import Store, Stored, cache_folder
 
 
 def stored(program: Path) -> Stored:
@@ -98,3 +98,11 @@ def test_no_half_file_is_left_when_storing_fails(folder: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         store.save(Stored(broken.program, broken.fingerprint, float("nan"), broken.localization))
     assert list(folder.iterdir()) == []
+
+
+def test_the_cache_is_absolute_since_the_engine_has_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GUIDER_CACHE", "kept/here")
+    assert cache_folder() == tmp_path / "kept" / "here"

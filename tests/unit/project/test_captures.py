@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -227,7 +229,23 @@ def test_a_capture_in_the_making_is_not_removed_until_it_is_given_up(captures: C
     assert not running.exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed there")
+def test_a_capture_that_another_editor_removes_meanwhile_is_no_failure(
+    captures: Captures, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(captures, program(path))
+    (folder / "sources" / "inner").mkdir(parents=True)
+    rglob = Path.rglob
+
+    def removed_meanwhile(self: Path, pattern: str) -> Iterator[Path]:
+        for found in rglob(self, pattern):
+            shutil.rmtree(folder, ignore_errors=True)
+            yield found
+
+    monkeypatch.setattr(Path, "rglob", removed_meanwhile)
+    captures.prune()
+    assert not folder.exists()
+
+
 def test_a_capture_whose_process_lives_elsewhere_is_in_use(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from guider_ls.project.output import Output\n"
