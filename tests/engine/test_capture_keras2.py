@@ -58,6 +58,21 @@ copy.predict(x, verbose=0)
     assert result.tests.total == 16
 
 
+def test_a_program_with_both(watch: WatchProgram) -> None:
+    record = watch(
+        START
+        + """
+import keras as keras3
+del keras
+model = keras3.Sequential([keras3.Input((4,)), keras3.layers.Dense(3, activation="softmax")])
+model.compile("sgd", "sparse_categorical_crossentropy")
+model.fit(x, y, epochs=2, verbose=0)
+"""
+    ).record
+    assert record.versions["keras"].startswith("3.")
+    assert record.models[0].epochs == 2
+
+
 def test_loops_and_wrappers(watch: WatchProgram) -> None:
     found = watch(
         START

@@ -180,7 +180,6 @@ second.predict(np.ones((2, 4)), verbose=0)
 second.save("m.keras")
 first.layers[1].name = "renamed"
 third = keras.models.clone_model(first)
-del first
 fourth = keras.models.load_model("m.keras")
 dense = layers.Dense.from_config(fourth.layers[0].get_config())
 fifth = keras.Sequential([keras.Input((4,)), dense])

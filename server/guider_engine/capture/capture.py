@@ -24,7 +24,7 @@ from .hooks import Hooks
 from .imports import ImportHook
 from .legacy_keras import LegacyKeras, complete, installation
 from .limits import Limits
-from .models import MOST, Models, names
+from .models import MOST, Models, keras_of, names
 from .record import empty_folder, write_model, write_record
 from .run import Exited, run
 from .sources import Sources
@@ -102,7 +102,7 @@ def capture(program: Program, output: str, report: Report, check: Check) -> Watc
         notices=tuple(_notices(models, hooks)),
         started=started,
         seconds=time.monotonic() - clock,
-        versions=_versions(hooks.keras),
+        versions=_versions(keras_of(captured[0][1])),
     )
     write_record(record, sources.contents(), folder)
     return Watched(record, tuple(model for _, model in captured))
@@ -224,14 +224,12 @@ def _notices(models: Models, hooks: Hooks) -> list[Notice]:
     return notices
 
 
-def _versions(keras: ModuleType | None) -> dict[str, str]:
-    """Of what the program ran on; ``keras`` is the one that it used, by whatever name."""
-    found = {"python": platform.python_version()}
+def _versions(keras: ModuleType) -> dict[str, str]:
+    """Of what the program ran on; ``keras`` is that of its first model, by whatever name."""
+    found = {"python": platform.python_version(), "keras": _version(keras)}
     for name in ("numpy", "tensorflow"):
         if name in sys.modules:
             found[name] = _version(sys.modules[name])
-    if keras is not None:
-        found["keras"] = _version(keras)
     return found
 
 

@@ -21,7 +21,7 @@ from guider_engine.wire import DataKind
 from .constructions import Constructions
 from .data import Batches, Fed, flowing, is_generator, is_same_array
 from .limits import Limits
-from .models import Models, Seen
+from .models import Models, Seen, keras_of
 from .progress import new_callback
 from .stack import StackReader
 
@@ -230,7 +230,7 @@ class Hooks:
         first, last = int(given.get("initial_epoch") or 0), int(given.get("epochs") or 1)
         if self._epochs is not None and last - first > self._epochs:
             last = given["epochs"] = first + self._epochs
-        own = new_callback(self.keras, seen, self._models, self._limits, self._report, first, last)
+        own = new_callback(keras_of(seen.model), seen, self._models, self._limits, self._report, first, last)
         callbacks = given.get("callbacks")
         if callbacks is None or isinstance(callbacks, (list, tuple)):
             given["callbacks"] = [*(callbacks or ()), own]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from guider_engine.wire import DataKind
@@ -112,6 +114,12 @@ class Models:
         ]
         kept.sort(key=lambda s: (s.tested, s.validated, s.trained, s.first), reverse=True)
         return kept
+
+
+def keras_of(model: Any) -> ModuleType:
+    """The Keras that a model is of; a program may import two."""
+    packages = (base.__module__.split(".")[0] for base in type(model).__mro__)
+    return sys.modules[next(package for package in packages if package in ("keras", "tf_keras"))]
 
 
 def names(models: list[Seen], variables: Mapping[str, Any]) -> list[str]:
