@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 DEADLINE = 90.0
 """Seconds after which a test gives up waiting for something that has to happen."""
 
@@ -60,6 +62,17 @@ class Editor:
         self._reader = asyncio.ensure_future(self._read())
         self._errors = asyncio.ensure_future(self._drain())
         self.stderr = b""
+
+    def engines(self) -> list[psutil.Process]:
+        """The engines of the server, and what they started; a process that is ending is none."""
+        found = []
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                if any("guider_engine" in part for part in child.cmdline()):
+                    found.append(child)
+            except psutil.NoSuchProcess:  # a zombie is one, too
+                continue
+        return found
 
     # Sending
 

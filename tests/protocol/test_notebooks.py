@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from tests.protocol.conftest import PROGRAM
 from tests.protocol.editor import VS_CODE, Editor, Message, editor
@@ -358,11 +357,6 @@ CELLS: tuple[tuple[str, str] | str, ...] = (
 )
 
 
-def engines(client: Editor) -> list[psutil.Process]:
-    children = psutil.Process(client.process.pid).children(recursive=True)
-    return [child for child in children if any("guider_engine" in word for word in child.cmdline())]
-
-
 async def test_from_opening_to_reopening(client: Editor, project: Path, cache: Path) -> None:
     await client.initialize(project, NOTEBOOKS, options=STATUS)
     notebook = Notebook(client, (project / "net.ipynb").as_uri())
@@ -443,4 +437,4 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
         notebook.open(*CELLS)
         await second.status(notebook.uri, "ranked")
         assert await notebook.lenses() == shown
-        assert engines(second) == []
+        assert second.engines() == []

@@ -24,12 +24,6 @@ def replace(path: Path, by: Path) -> None:
     shutil.copyfile(by, path)
 
 
-def children(client: Editor) -> list[psutil.Process]:
-    """The engines and what they started; the process that reads programs is another matter."""
-    found = psutil.Process(client.process.pid).children(recursive=True)
-    return [process for process in found if "guider_engine" in " ".join(process.cmdline())]
-
-
 async def layer_lenses(client: Editor, uri: str) -> list[tuple[int, str]]:
     """Line and text of the lenses on constructions, without the one on the training."""
     return [(line, text) for line, text in await client.lenses(uri) if text != "GUIDER: train and localize"]
@@ -162,7 +156,7 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
         assert said in path.read_text(encoding="utf-8").lower()
 
     # Gone with its editor; and the next editor shows the result at once, without an engine.
-    (engine, *_) = children(client)
+    (engine, *_) = client.engines()
     assert await client.stop() == 0
     assert not engine.is_running()
     async with editor(cache) as second:
@@ -170,7 +164,7 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
         await second.initialize(project, options=STATUS)
         uri = second.open(program)
         await second.status(uri, "no-signal")
-        assert children(second) == []
+        assert second.engines() == []
 
 
 @pytest.fixture(autouse=True)
@@ -191,7 +185,7 @@ async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
     await client.initialize(project, options=STATUS)
     uri = client.open(project / "train.py")
     await layer_lenses(client, uri)
-    assert children(client) == []
+    assert client.engines() == []
 
     async def localize_and(cancel: Callable[[Message], None]) -> None:
         since = client.now
@@ -222,7 +216,7 @@ async def test_cancel_and_what_follows(client: Editor, project: Path) -> None:
     await client.command("guider.localize", uri)
     await client.status(uri, "running", since=since)
     await client.wait_until(lambda: engines(client))
-    (engine, *_) = children(client)
+    (engine, *_) = client.engines()
     assert await client.stop() == 0
     assert not engine.is_running()
 
@@ -308,7 +302,7 @@ async def test_a_failure_offers_the_log(client: Editor, project: Path, tmp_path:
 
 
 async def engines(client: Editor) -> list[psutil.Process]:
-    return children(client)
+    return client.engines()
 
 
 async def test_an_editor_without_anything(client: Editor, project: Path) -> None:
@@ -403,8 +397,8 @@ async def test_closing_switching_off_and_deleting_clear(client: Editor, project:
     await shown(lambda: client.open(project / "train.py"))
     await cleared(lambda: client.notify("workspace/didDeleteFiles", {"files": [{"uri": project.as_uri()}]}))
     # Shown from the store every time: the engine that was switched off did not come back.
-    assert children(client) == []
+    assert client.engines() == []
 
 
 async def no_engine(client: Editor) -> bool:
-    return children(client) == []
+    return client.engines() == []

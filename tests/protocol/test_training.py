@@ -11,6 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.protocol.editor import VS_CODE, Editor, editor
+from tests.unit.project.records import model, record, write
+from tests.unit.project.records import program as to_run
+
+from guider_ls.lsp.documents import Document
+from guider_ls.lsp.server import GuiderServer
+from guider_ls.project.captures import Captures
 
 STATUS = {"status": True}
 NET = """\
@@ -64,11 +70,6 @@ def program(folder: Path) -> Path:
     (folder / "net.py").write_text(NET)
     (folder / "train.py").write_text(PROGRAM)
     return folder / "train.py"
-
-
-def engines(client: Editor) -> list[psutil.Process]:
-    found = psutil.Process(client.process.pid).children(recursive=True)
-    return [process for process in found if any("guider_engine" in part for part in process.cmdline())]
 
 
 def edit(client: Editor, path: Path, text: str, version: int) -> None:
@@ -150,7 +151,7 @@ async def test_from_nothing_to_a_ranking_and_back(client: Editor, program: Path,
         await second.initialize(program.parent, options=STATUS)
         second.open(program)
         await second.status(uri, "ranked")
-        assert engines(second) == []
+        assert second.engines() == []
 
 
 async def test_training_on_save(client: Editor, program: Path) -> None:
@@ -181,7 +182,7 @@ async def test_training_on_save(client: Editor, program: Path) -> None:
         await client.wait(
             lambda m: m["method"] == "window/logMessage" and m["params"]["message"] == "sleeps", since=since
         )
-        (engine,) = engines(client)
+        (engine,) = client.engines()
         return engine
 
     sleeps = "import time\nprint('sleeps', flush=True)\ntime.sleep(1000)\n"
@@ -198,7 +199,7 @@ async def test_training_on_save(client: Editor, program: Path) -> None:
     edit(client, program, PROGRAM, 3)
     await client.status(uri, "ranked", since=since)
     assert not second.is_running()
-    assert engines(client) == []
+    assert client.engines() == []
 
 
 async def test_cancelling_a_program_that_listens_to_nothing(client: Editor, folder: Path) -> None:
@@ -210,7 +211,7 @@ async def test_cancelling_a_program_that_listens_to_nothing(client: Editor, fold
     await client.lenses(uri)
     await client.command("guider.trainAndLocalize", uri)
     await client.wait(lambda m: m["method"] == "window/logMessage" and m["params"]["message"] == "stuck")
-    (engine, *_) = engines(client)
+    (engine, *_) = client.engines()
     begun = await client.wait(
         lambda m: m["method"] == "$/progress" and m["params"]["value"]["kind"] == "begin"
     )
@@ -229,7 +230,7 @@ async def test_cancelling_a_program_that_listens_to_nothing(client: Editor, fold
     await client.wait(
         lambda m: m["method"] == "window/logMessage" and "stuck" in str(m["params"]), since=since
     )
-    (engine, *_) = engines(client)
+    (engine, *_) = client.engines()
     assert await client.stop() == 0
     assert not engine.is_running()
 
@@ -312,7 +313,68 @@ async def test_what_is_not_run(client: Editor, program: Path) -> None:
     client.settings["enable"] = False
     client.notify("workspace/didChangeConfiguration", {"settings": None})
     await refused("switched off", uri)
-    assert engines(client) == []
+    assert client.engines() == []
+
+
+async def test_a_wish_that_waits_ends_with_its_document_and_with_guider(client: Editor, folder: Path) -> None:
+    slow, other = folder / "slow.py", folder / "other.py"
+    slow.write_text("import time\nprint('stuck', flush=True)\ntime.sleep(600)\n")
+    other.write_text("import keras\nmodel = keras.Sequential([keras.layers.Dense(3)])\n")
+    await client.initialize(folder, options=STATUS)
+    running = client.open(slow)
+
+    async def wait_behind(uri: str) -> None:
+        since = client.now
+        await client.command("guider.trainAndLocalize", running)
+        await client.wait(
+            lambda m: m["method"] == "window/logMessage" and m["params"]["message"] == "stuck", since=since
+        )
+        await client.command("guider.trainAndLocalize", uri)
+
+    def switch(on: bool) -> None:
+        client.settings["enable"] = on
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+
+    waiting = client.open(other)
+    await client.status(waiting, "no-target")
+    await wait_behind(waiting)
+    since = client.now
+    client.close(waiting)
+    await client.command("guider.cancel", running)
+    await client.status(running, "idle", since=since)
+    waiting = client.open(other)
+    await client.status(waiting, "no-target", since=since)
+
+    await wait_behind(waiting)
+    since = client.now
+    switch(False)
+    await client.status(running, "idle", since=since)
+    switch(True)
+    await client.command("guider.localize", waiting)
+    assert "neither a model nor" in (await client.wait_for("window/showMessage", since=since))["message"]
+    said = [(s["uri"], s["state"]) for s in client.of("guider/status")]
+    assert (running, "running") in said
+    assert (waiting, "running") not in said
+
+
+async def test_a_run_that_is_about_to_begin_is_current(tmp_path: Path) -> None:
+    server = GuiderServer(tmp_path)
+    path = tmp_path / "train.py"
+    assert await server.runs.trainings.is_current(Document(path.as_uri(), path, ()))
+
+
+async def test_a_captured_model_is_not_loaded_in_a_folder_that_is_not_trusted(
+    client: Editor, program: Path, cache: Path
+) -> None:
+    of = to_run(program)
+    captured = Captures(cache / "captures").new_folder(of, (sys.executable,))
+    write(captured, record(of, (model(captured, 0, "model"), model(captured, 1, "small"))))
+    await client.initialize(program.parent, options={**STATUS, "trusted": False})
+    uri = client.open(program)
+    await client.command("guider.chooseCapturedModel", uri, "small")
+    assert "not trusted" in (await client.wait_for("window/showMessage"))["message"]
+    await quiet(client, uri, 0)
+    assert client.engines() == []
 
 
 async def test_a_folder_that_is_not_trusted_runs_nothing(client: Editor, program: Path) -> None:
@@ -324,7 +386,7 @@ async def test_a_folder_that_is_not_trusted_runs_nothing(client: Editor, program
     assert "not trusted" in (await client.wait_for("window/showMessage"))["message"]
     edit(client, program, PROGRAM + "\n", 2)
     await quiet(client, uri, client.now)
-    assert engines(client) == []
+    assert client.engines() == []
 
 
 async def test_an_editor_without_progress_or_status(client: Editor, program: Path) -> None:
