@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -78,14 +79,12 @@ class Runs:
             return
         self._server.fingerprints.remember(stored.fingerprint)
         await self.trainings.restore(document, await project.configured(), stored)
-        try:
+        with contextlib.suppress(GuiderError):
             plan = await self._plan(document, project)
-        except GuiderError:
-            return
-        if stored.fingerprint.same(plan.fingerprint) and document.result is None:
-            origin = plan.target.source
-            result = Result(stored.localization, stored.finished, plan.fingerprint, 0, origin, stored.capture)
-            await self._server.show(document, result)
+            if stored.fingerprint.same(plan.fingerprint) and document.result is None:
+                origin, found = plan.target.source, stored.localization
+                result = Result(found, stored.finished, plan.fingerprint, 0, origin, stored.capture)
+                await self._server.show(document, result)
 
     async def request(self, document: Document, project: Project, reason: Reason) -> None:
         """Localize, if the settings want it for this reason and anything changed."""
@@ -141,9 +140,10 @@ class Runs:
     async def localize_captured(
         self, document: Document, project: Project, capture: Capture, name: str
     ) -> None:
-        """Localize in this model of a capture."""
-        self.trainings.take(document, capture, name)
-        self._submit(document, project, explicit=True)
+        """Localize in this model of a capture, as the user asks."""
+        if self._may_run(document, await project.configured(), explicit=True):
+            self.trainings.take(document, capture, name)
+            self._submit(document, project, explicit=True)
 
     def _may_run(self, document: Document, settings: Settings, *, explicit: bool) -> bool:
         """Whether anything may run for a document; the user is told why not, if it is what they asked for."""
@@ -165,7 +165,7 @@ class Runs:
     def _submit(self, document: Document, project: Project, explicit: bool) -> None:
         if explicit:
             self._asked.add(document.key)
-        project.scheduler.submit(document.key, partial(self._run, document.uri, project))
+        project.scheduler.submit(document.key, partial(self._run, document, project))
 
     def cancel(self, document: Document | None = None) -> bool:
         """Cancel the runs of a document, or all, as the user wants; return whether there were any."""
@@ -181,6 +181,13 @@ class Runs:
                     self._declined.add(running)
         return cancelled
 
+    def drop(self, project: Project) -> None:
+        """Cancel the runs of a project that is switched off or gone; what was asked for is not done later either."""
+        for document in self._server.documents_of(project):
+            self._asked.discard(document.key)
+            self._wishes.pop(document.key, None)
+        project.scheduler.cancel()
+
     def reads(self, document: Document) -> tuple[Path, ...]:
         """The files from which what is shown of a document was computed, or could not be."""
         if document.result is not None:
@@ -190,14 +197,15 @@ class Runs:
 
     # One run
 
-    async def _run(self, uri: str, project: Project, generation: int) -> None:
-        document = self._server.documents.get(uri)
+    async def _run(self, submitted: Document, project: Project, generation: int) -> None:
+        key = submitted.key
+        explicit = key in self._asked
+        wish = self._wishes.pop(key, None)
+        self._asked.discard(key)
+        self._declined.discard(key)
+        document = self._server.documents.get(submitted.uri)
         if document is None:
             return
-        explicit = document.key in self._asked
-        wish = self._wishes.pop(document.key, None)
-        self._asked.discard(document.key)
-        self._declined.discard(document.key)
         try:
             await self._localize(document, project, explicit, wish, generation)
         except asyncio.CancelledError:
@@ -228,18 +236,7 @@ class Runs:
             return
         capture = await self._train(document, project, wish) if wish is not None else None
         plan = await self._plan(document, project, capture, settle=wish is None)
-        shown = document.result
-        if shown is not None and shown.fingerprint.same(plan.fingerprint):
-            self._settle(document)
-            if explicit:
-                when = time.strftime("%H:%M", time.localtime(shown.finished))
-                self._client.tell(
-                    f"GUIDER: nothing changed since the localization of {when}: the model, the test set and the "
-                    "settings are the same."
-                )
-            return
-        if (known := self._known(plan.fingerprint, generation)) is not None:
-            await self._server.show(document, known)
+        if await self._is_answered(document, plan, explicit, generation):
             return
         interpreter = await asyncio.to_thread(project.interpreter)
         failure = Failure(plan.fingerprint, interpreter.command)
@@ -262,6 +259,23 @@ class Runs:
             raise
         self._failures.pop(document.key, None)
         await self._publish(document, project, result, capture, explicit)
+
+    async def _is_answered(self, document: Document, plan: Plan, explicit: bool, generation: int) -> bool:
+        """Whether the result for these inputs is there already; then it is what is shown."""
+        shown = document.result
+        if shown is not None and shown.fingerprint.same(plan.fingerprint):
+            self._settle(document)
+            if explicit:
+                when = time.strftime("%H:%M", time.localtime(shown.finished))
+                self._client.tell(
+                    f"GUIDER: nothing changed since the localization of {when}: the model, the test set and the "
+                    "settings are the same."
+                )
+            return True
+        if (known := self._known(plan.fingerprint, generation)) is not None:
+            await self._server.show(document, known)
+            return True
+        return False
 
     async def _train(self, document: Document, project: Project, wish: Wish) -> Capture:
         self._training.add(document.key)

@@ -164,7 +164,8 @@ class GuiderServer(LanguageServer):
             hosts = (host for host in self.documents.values() if host is not guest and _shows(host, guest))
             if guest.visit(next(hosts, None) if guest.report is None else None):
                 self.refresh(guest)
-                self.show_status(guest, self.status_of(guest))
+                if guest.status.state != "running":
+                    self.show_status(guest, self.status_of(guest))
 
     def _forget_reading(self, uri: str, task: asyncio.Task[None]) -> None:
         if self._readings.get(uri) is task:
@@ -173,7 +174,7 @@ class GuiderServer(LanguageServer):
     async def until_read(self, document: Document) -> None:
         """Wait until the document is read as it is now."""
         await document.read_once.wait()
-        if (reading := self._readings.get(document.uri)) is not None:
+        while (reading := self._readings.get(document.uri)) is not None:
             await asyncio.wait([reading])
 
     async def _read(self, document: Document, delay: float) -> None:
@@ -231,7 +232,7 @@ class GuiderServer(LanguageServer):
         self.refresh(document)
         self.show_status(document, self.status_of(document))
         self.seat_guests()
-        if (known := document.reading) is not None:
+        if (known := document.reading) is not None and self.is_open(document):
             unread = document.files - known.others.keys()
             if any(d is not document and d.key in unread for d in self.documents.values()):
                 self.read(document)  # only the run knows of that module

@@ -20,7 +20,7 @@ from guider_ls.project.captures import (
     source_states,
     to_program,
 )
-from guider_ls.project.targets import PROGRAMS
+from guider_ls.project.targets import PROGRAMS, for_program, program_of
 from guider_ls.source.decode import decode
 
 if TYPE_CHECKING:
@@ -140,13 +140,13 @@ class Trainings:
 
     async def is_current(self, document: Document) -> bool:
         """Whether what was run last, or runs, is the program as its files are now."""
-        run = self._runs[document.key]
+        run = self._runs.get(document.key)
+        if run is None:
+            return True  # it is about to begin
         return await asyncio.to_thread(source_states, [state.path for state in run.states]) == run.states
 
     async def _is_program(self, document: Document, path: Path, project: Project, settings: Settings) -> bool:
         """Whether it is a program that trains, rather than one of the many files that must not be run by a save."""
-        from guider_ls.project.targets import for_program, program_of
-
         if document.key in self._runs or await self.latest(document, settings) is not None:
             return True
         try:

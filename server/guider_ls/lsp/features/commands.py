@@ -33,16 +33,14 @@ def register(server: GuiderServer) -> None:
     async def train_and_localize(*arguments: str) -> None:
         found = _program(server, arguments)
         if found is not None:
-            model = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
-            await server.runs.train(*found, Wish(model, asked=True))
+            await server.runs.train(*found, Wish(_model(arguments), asked=True))
 
     @server.command("guider.chooseCapturedModel")
     async def choose(*arguments: str) -> None:
         found = _program(server, arguments)
         if found is not None:
-            model = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
             # In the background: the user takes their time to answer.
-            server.spawn(choose_captured_model(server, *found, model))
+            server.spawn(choose_captured_model(server, *found, _model(arguments)))
 
     @server.command("guider.cancel")
     def cancel(*arguments: str) -> None:
@@ -122,6 +120,11 @@ async def show_log(server: GuiderServer, projects: Sequence[Project]) -> None:
 
 def _uri(arguments: tuple[str, ...]) -> str | None:
     return arguments[0] if arguments and isinstance(arguments[0], str) else None
+
+
+def _model(arguments: tuple[str, ...]) -> str:
+    """The model that a command names; empty: none."""
+    return arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
 
 
 def _program(server: GuiderServer, arguments: tuple[str, ...]) -> tuple[Document, Project] | None:

@@ -34,7 +34,9 @@ def register(server: GuiderServer) -> None:
                     for document in server.documents_of(project):
                         document.realign(None, None)
                         server.refresh(document)
+                        server.show_status(document, server.status_of(document))
                     server.seat_guests()
+                    server.runs.drop(project)
                     server.projects.pop(root, None)
                     await project.close()
 
@@ -46,7 +48,7 @@ async def changed(server: GuiderServer, project: Project) -> None:
     if settings.enable:
         await project.close_other_engine()
     else:
-        project.scheduler.cancel()
+        server.runs.drop(project)
         await project.close_engine()
     for document in server.documents_of(project):
         server.refresh(document)
