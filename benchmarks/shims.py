@@ -756,6 +756,18 @@ def pictures(module: ModuleType) -> None:
     module.show = lambda *_args, **_kwargs: None  # type: ignore[attr-defined]
 
 
+def displays(module: ModuleType) -> None:
+    """Pictures that no notebook shows."""
+    for name in ("display", "Audio", "HTML", "Image", "Markdown", "clear_output"):
+        setattr(module, name, lambda *_args, **_kwargs: None)
+
+
+def notebook(module: ModuleType) -> None:
+    """The package of `displays`; matplotlib asks it whether it runs."""
+    module.get_ipython = lambda: None  # type: ignore[attr-defined]
+    module.display = importlib.import_module("IPython.display")  # type: ignore[attr-defined]
+
+
 def progress_bars(module: ModuleType) -> None:
     """Loops without their bars."""
 
@@ -872,6 +884,8 @@ AFTER: dict[str, Callable[[ModuleType], None]] = {
     "numpy": numpy,
     "pandas": pandas,
     "sklearn.datasets": scikit_data,
+    "IPython": notebook,
+    "IPython.display": displays,
     "seaborn": iris,
     "tensorflow": old_tensorflow,
     "matplotlib.pyplot": pictures,
