@@ -100,6 +100,15 @@ async def test_a_model_that_a_module_builds(client: Editor, project: Path, train
     assert "makes 7 layers of the model elsewhere" in hover
     assert f"({(project / 'models.py').as_uri()}#L{BLOCK + 1})" in hover
 
+    # An edit moves what is shown, and looks into no file for it.
+    (project / "models.py").unlink()
+    since = client.now
+    client.change(train, f"\n{(project / 'train.py').read_text()}", 2)
+    published = await client.wait_for("textDocument/publishDiagnostics", since=since)
+    (moved,) = [d for d in published["diagnostics"] if d["code"] == "suspicious-layer"]
+    assert moved["range"]["start"]["line"] == CALL + 1
+    assert moved["relatedInformation"] == found["relatedInformation"]
+
 
 async def test_a_module_that_is_open_shows_its_own_lines(
     client: Editor, project: Path, trained_modules: Path

@@ -85,12 +85,15 @@ def _located(server: GuiderServer, view: View, location: Location) -> types.Loca
         place = shown.places.of(location.span) if shown is not None and known else location.span
         return document.location(place, encoding) if place is not None else None
     path = Path(location.file)
+    # Of the host: it is kept as long as its report, since every edit asks again.
+    lines = view.host.derived(("lines", path), lambda _: _on_disk(path))
+    if lines is None or not lines.fits(location.span):
+        return None
+    return types.Location(path.as_uri(), to_range(lines, location.span, encoding))
+
+
+def _on_disk(path: Path) -> Lines | None:
     try:
-        lines = Lines(decode(path.read_bytes()))
+        return Lines(decode(path.read_bytes()))
     except (OSError, InputError):
         return None
-    return (
-        types.Location(path.as_uri(), to_range(lines, location.span, encoding))
-        if lines.fits(location.span)
-        else None
-    )
