@@ -136,7 +136,13 @@ def test_what_holds_is_not_run_again(
     wrong = run(project, cache, *arguments, "--model", "last", "--", "--name", "a b")
     assert (error_of(wrong), wrong.returncode) == ("captured-model-unknown", 3)
 
-    # Without --run the same capture is found, by the program's arguments.
+    # Without --run the same capture is found, whichever arguments it had where none are named, and each model of it.
+    named = (*PYTHON, "train.py", "--model", "first", "--format", "json")
+    found = guider("localize", *named, cwd=project, GUIDER_CACHE=str(cache))
+    assert body_of(found)["capture"]["model"] == "first"
+    checks = json.loads(guider("doctor", *named, cwd=project, GUIDER_CACHE=str(cache)).stdout)["checks"]
+    (model,) = [check["message"] for check in checks if check["name"] == "model"]
+    assert "(first, captured by running" in model
     (project / "pyproject.toml").write_text("[tool.guider.capture]\narguments = ['--name', 'a b']\n")
     arguments = (*PYTHON, "train.py", "--format", "json")
     found = guider("localize", *arguments, cwd=project, GUIDER_CACHE=str(cache))

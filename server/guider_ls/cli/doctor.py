@@ -16,7 +16,15 @@ from guider_engine.wire import Hello, ModelSummary
 from guider_ls import __version__
 from guider_ls.analysis.engine import Engine
 from guider_ls.cli import console
-from guider_ls.cli.inputs import Program, Project, find_project, interpreter, latest_capture, read
+from guider_ls.cli.inputs import (
+    Program,
+    Project,
+    find_project,
+    interpreter,
+    latest_capture,
+    read,
+    with_captured_model,
+)
 from guider_ls.errors import GuiderError
 from guider_ls.mapping.align import align
 from guider_ls.present.json import SCHEMA, plain
@@ -76,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     console.check_output(options.output)
     found = _Checks()
     found.add("guider-ls", "ok", f"{__version__}, Python {platform.python_version()} at {sys.executable}")
-    project = found.attempt("settings", lambda: find_project(options))
+    project = found.attempt("settings", lambda: with_captured_model(find_project(options), options.model))
     if project is not None:
         _look(project, options, found)
     if options.format == "json":

@@ -84,6 +84,16 @@ def find_project(options: argparse.Namespace) -> Project:
     return Project(root, here, settings, problems, given or program_of(settings, root))
 
 
+def with_captured_model(project: Project, name: str | None) -> Project:
+    """The project with ``--model`` taken as the name of a captured model, where there is one and no such file."""
+    if not name or exists(absolute(name)):
+        return project
+    capture = latest_capture(project)
+    if capture is None or not capture.holds or all(model.name != name for model in capture.record.models):
+        return project
+    return attrs.evolve(project, settings=attrs.evolve(project.settings, model="", capture_model=name))
+
+
 def captures() -> Captures:
     """The captures of this user."""
     return Captures(cache_folder() / "captures")

@@ -11,7 +11,15 @@ from pathlib import Path
 from guider_engine.wire import CaptureRecord, Localization, ModelSummary
 from guider_ls.analysis.engine import Engine
 from guider_ls.cli import console
-from guider_ls.cli.inputs import Program, Project, find_project, interpreter, latest_capture, read
+from guider_ls.cli.inputs import (
+    Program,
+    Project,
+    find_project,
+    interpreter,
+    latest_capture,
+    read,
+    with_captured_model,
+)
 from guider_ls.cli.run_program import captured
 from guider_ls.mapping.align import align
 from guider_ls.mapping.mapping import Mapping, UnmatchedLayer
@@ -29,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     """Localize and write the report."""
     console.check_output(options.output)
     project = find_project(options)
+    if not options.run:
+        project = with_captured_model(project, options.model)
     console.print_warnings(f"{p.origin}, {p.key}: {p.message}" for p in project.problems)
     program = read(project.program, project.root) if project.program is not None else None
     console.print_warnings(program.problems if program is not None else ())

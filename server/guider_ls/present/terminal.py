@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from guider_ls.source.sites import LayerSite, Unknown
+from guider_ls.source.sites import LayerSite, Part, Unknown
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow"]
 _CODES: dict[Style, str] = {"bold": "1", "dim": "2", "red": "1;31", "green": "32", "yellow": "33"}
@@ -69,11 +69,24 @@ class Terminal:
             lines = self.program_text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
             if site.span.line < len(lines):
                 return lines[site.span.line].strip()
-        arguments = ", ".join(
-            f"{name}={value.code if isinstance(value, Unknown) else repr(value)}"
-            for name, value in site.arguments.items()
-        )
-        return f"{site.class_name}({arguments})"
+        return f"{site.class_name}({_spelled(site.arguments)})"
+
+
+def _spelled(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_code(value)}" for name, value in arguments.items())
+
+
+def _code(value: Any) -> str:
+    """A value as a program writes it."""
+    if isinstance(value, Unknown):
+        return value.code
+    if isinstance(value, Part):
+        return f"{value.class_name}({_spelled(value.arguments)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_code, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_code, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
 
 
 def _wrap(text: str, width: int) -> list[str]:

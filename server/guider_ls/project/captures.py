@@ -93,8 +93,13 @@ class Captures:
         self._most_bytes = most_bytes
 
     def newest(self, program: Path, arguments: Sequence[str]) -> Capture | None:
-        """The latest capture of a program with these arguments, however it was run."""
-        return self._newest(f"{_what(absolute(program), arguments)}-")
+        """The latest capture of a program with these arguments, however it was run.
+
+        Where no arguments are named and it never ran without, the latest with any.
+        """
+        path = absolute(program)
+        found = self._newest(f"{_what(path, arguments)}-")
+        return found if found is not None or arguments else self._newest(f"{_program(path)}-")
 
     def reusable(self, program: Program, interpreter: Sequence[str]) -> Capture | None:
         """The latest capture of the same run, if running it again would do the same."""
@@ -243,7 +248,8 @@ def _notices(capture: Capture, chosen: CapturedModel, test_data: tuple[str, ...]
     name = Path(record.program.path).name
     if record.ending == "failed":
         why = record.failure.message if record.failure is not None else f"{name} failed."
-        yield Notice("program-failed", f"{why} What it trained until then is localized.")
+        end = "" if why.endswith((".", "!", "?")) else "."
+        yield Notice("program-failed", f"{why}{end} What it trained until then is localized.")
     elif record.ending == "stopped":
         minutes = (record.program.seconds or 0.0) / 60
         yield Notice(
@@ -296,8 +302,12 @@ def _key(program: Program, interpreter: Sequence[str]) -> str:
 
 
 def _what(program: Path, arguments: Sequence[str]) -> str:
+    return f"{_program(program)}-{_digest(*arguments)}"
+
+
+def _program(path: Path) -> str:
     # Other protocols have other records, which nobody finds by this name.
-    return _digest(str(PROTOCOL), os.path.normcase(program), *arguments)
+    return _digest(str(PROTOCOL), os.path.normcase(path))
 
 
 def _digest(*parts: str) -> str:

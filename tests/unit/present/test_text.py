@@ -8,7 +8,7 @@ import pytest
 from guider_ls.present.report import Report
 from guider_ls.present.terminal import Terminal
 from guider_ls.present.text import to_text
-from guider_ls.source.sites import Location, Span
+from guider_ls.source.sites import Location, Part, Span, Unknown
 
 
 def words(text: str) -> str:
@@ -44,6 +44,19 @@ def test_a_row_leads_to_its_line(ranking: Report, program_text: str) -> None:
 
 def test_without_the_text_a_call_is_written_anew(ranking: Report) -> None:
     assert "Dense(units=4, activation='relu')" in to_text(ranking)
+
+
+def test_what_is_written_anew_is_code(ranking: Report) -> None:
+    arguments = {
+        "shape": (8, Unknown("width")),
+        "pair": [Unknown("…"), None],
+        "one": (1,),
+        "kernel_initializer": Part("RandomNormal", {"mean": 1.0, "seed": Unknown("SEED")}),
+    }
+    site = replace(ranking.source.sites[0], class_name="Layer", arguments=arguments)
+    assert Terminal().quoted(site) == (
+        "Layer(shape=(8, width), pair=[…, None], one=(1,), kernel_initializer=RandomNormal(mean=1.0, seed=SEED))"
+    )
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])

@@ -96,6 +96,21 @@ def test_the_newest_is_that_of_the_same_program_and_arguments_however_it_was_run
     assert found.folder == newest
 
 
+def test_a_program_that_only_ran_with_arguments_is_found_where_none_are_named(
+    captures: Captures, path: Path
+) -> None:
+    other = path.with_name("other.py")
+    other.write_text("")
+    made(captures, program(other, "--lr", "0.3"), started=3.0)
+    latest = made(captures, program(path, "--lr", "0.2"), started=2.0)
+    made(captures, program(path, "--lr", "0.1"), started=1.0)
+    found = captures.newest(path, ())
+    assert found is not None
+    assert found.folder == latest
+    assert captures.newest(path, ("--lr", "0.3")) is None
+    assert captures.reusable(program(path), PYTHON) is None
+
+
 def test_the_latest_of_the_same_run_counts(captures: Captures, path: Path) -> None:
     made(captures, program(path), started=2.0)
     made(captures, program(path), started=1.0)
@@ -343,7 +358,7 @@ def test_a_whole_run_with_tests_needs_no_notice(path: Path, tmp_path: Path) -> N
 def test_a_program_that_failed_says_where(path: Path, tmp_path: Path) -> None:
     failure = Failure("engine", "program-failed", "train.py, line 40 failed: KeyError: 'x'")
     said = told(capture(path, tmp_path, ending="failed", failure=failure))
-    assert said["program-failed"].startswith("train.py, line 40 failed: KeyError: 'x' What it trained")
+    assert said["program-failed"].startswith("train.py, line 40 failed: KeyError: 'x'. What it trained")
 
 
 def test_a_program_that_was_stopped(path: Path, tmp_path: Path) -> None:
