@@ -45,6 +45,7 @@ say "[2/4] Tools: checks, tests, packaging"
 install -r requirements/build.txt -r requirements/dev.txt
 say "[3/4] TensorFlow (some 300 MB the first time)"
 install -r requirements/tensorflow.txt
+install --no-deps -r requirements/keras2.txt
 say "[4/4] GUIDER's server and engine, from this folder"
 install --no-build-isolation --editable .
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 
 import pytest
 from tests.engine.conftest import WatchProgram, quiet
 
+from guider_engine.errors import EngineFailure
 from guider_engine.session import Session
 from guider_engine.wire import Inputs
 
-pytest.importorskip("tf_keras")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 START = """
@@ -102,3 +103,10 @@ x_test, y_test = x[:10], y[:10]
     assert (net.name, net.trained, net.data_kind) == ("net", True, "test")
     assert [layer.origin and layer.origin.line + 1 for layer in net.model.layers] == [11, 12, 13]
     assert found.record.strays == ()
+
+
+def test_keras_2_that_is_not_there_is_named(watch: WatchProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(EngineFailure, match=r"tf_keras is not installed .* -m pip install ") as caught:
+        watch("print(1)", legacy_keras=True)
+    assert caught.value.failure.code == "legacy-keras-missing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
@@ -453,8 +453,6 @@ print("OUTCOMES", json.dumps(outcomes))
 
 
 def test_keras_2_takes_what_it_is_said_to_take(folder: Path) -> None:
-    if importlib.util.find_spec("tf_keras") is None:
-        pytest.skip("tf_keras is not installed")
     programs = {key: program for key, program, _ in ROWS}
     ran = subprocess.run(
         [sys.executable, "-c", RUNNER, str(SERVER)],
