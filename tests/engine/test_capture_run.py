@@ -233,3 +233,18 @@ assert matplotlib.get_backend().lower() == "agg"
 plt.close("all")
 """
     )
+
+
+def test_a_program_can_be_interrupted_though_its_server_was_started_not_to_be(
+    watch: WatchProgram,
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        record = watch(
+            TINY + FIT + "import os, signal\nos.kill(os.getpid(), signal.SIGINT)", ending="failed"
+        ).record
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert record.failure is not None
+    assert "interrupted" in record.failure.message

@@ -165,7 +165,7 @@ async def test_an_error_in_a_module_names_its_file(run: RunProgram, root: Path) 
 
 
 async def test_what_a_program_does_to_its_process_ends_with_it(
-    run: RunProgram, engine: Engine, root: Path, gone: Callable[[int], bool]
+    run: RunProgram, engine: Engine, root: Path, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
     """Many at once, as one start of TensorFlow takes seconds; each is what some real program does."""
     for name in ("wire", "session", "channel", "capture", "errors", "request", "ranking"):
@@ -227,7 +227,10 @@ async def test_what_a_program_does_to_its_process_ends_with_it(
     assert await localized(engine, record) == (line, line)
     names = {Path(state.path).relative_to(root).as_posix() for state in record.sources}
     assert {"train.py", "wire.py", "load/model.py"} <= names
-    assert "straight to the descriptor" in engine.log_tail(10_000)
+    printed = (tmp_path / "captured/output.txt").read_text(encoding="utf-8")
+    assert "straight to the descriptor" in printed
+    assert printed.count("y") >= 5_000_000
+    assert printed.count("x") >= 1_000_000
     child = int((root / "child").read_text())
     await engine.close()
     assert await asyncio.to_thread(gone, child)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,8 @@ def test_at_a_terminal_progress_and_output_do_not_mix_and_ctrl_c_ends_all(tmp_pa
         stdout=subprocess.PIPE,
         stderr=slave,
         start_new_session=True,
+        # A shell that runs the tests in its background has them ignore the signal.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     os.close(slave)
     with process:

@@ -95,6 +95,8 @@ def _surroundings(program: Program, limits: Limits, exited: list[int]) -> Iterat
             os.environ["MPLBACKEND"] = "Agg"
             hidden = _hidden_by(folder)
             os._exit = _exit_of(limits, exited)
+            # Whoever started the server may ignore it, and children inherit that.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             yield module
         finally:
             sys.modules.update(hidden)
