@@ -20,7 +20,7 @@ from guider_ls.lsp.documents import Document, Result, State, Status
 from guider_ls.lsp.features.commands import choose_captured_model, show_log
 from guider_ls.lsp.projects import Project
 from guider_ls.lsp.trainings import Trainings, Wish
-from guider_ls.project.captures import Capture, Captures, notices
+from guider_ls.project.captures import Capture, Captures, localized_all_the_same, notices
 from guider_ls.project.targets import PROGRAMS, Target, find_target, to_inputs
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ class Runs:
             if await self.trainings.is_due(document, project, settings):
                 await self.train(document, project, Wish("", asked=False))
                 return
-            if document.key in self._training and not await self.trainings.is_current(document):
-                # What runs is of another text, and for this one there is a capture.
+            idle = document.key not in self._training and document.status.state != "error"
+            if not idle and not await self.trainings.is_current(document):
+                # What runs or failed is of another text, and for this one there is a capture.
                 project.scheduler.cancel(document.key)
                 self._submit(document, project, explicit=False)
                 return
@@ -285,7 +286,7 @@ class Runs:
             self._training.discard(document.key)
         record = capture.record
         if record.failure is not None:
-            text = f"GUIDER: {record.failure.message} What it trained until then is localized."
+            text = f"GUIDER: {localized_all_the_same(record.failure.message)}"
             button = self._way_out(document, project, record.failure.code, record.failure.message)
             self._client.tell_once(str(project.root), text, types.MessageType.Warning, button)
         elif len(record.models) > 1 and not wish.model:

@@ -248,8 +248,7 @@ def _notices(capture: Capture, chosen: CapturedModel, test_data: tuple[str, ...]
     name = Path(record.program.path).name
     if record.ending == "failed":
         why = record.failure.message if record.failure is not None else f"{name} failed."
-        end = "" if why.endswith((".", "!", "?")) else "."
-        yield Notice("program-failed", f"{why}{end} What it trained until then is localized.")
+        yield Notice("program-failed", localized_all_the_same(why))
     elif record.ending == "stopped":
         minutes = (record.program.seconds or 0.0) / 60
         yield Notice(
@@ -278,6 +277,11 @@ def _notices(capture: Capture, chosen: CapturedModel, test_data: tuple[str, ...]
             f"The model is older than the program: it was {capture.source}, and {changed} changed since. "
             "Run it again (--run, in the editor GUIDER: Train and Localize).",
         )
+
+
+def localized_all_the_same(why: str) -> str:
+    """That a program failed, and what is made of it."""
+    return f"{why}{'' if why.endswith(('.', '!', '?')) else '.'} What it trained until then is localized."
 
 
 def unwritable(folder: Path, error: OSError) -> EnvironmentProblem:
