@@ -316,6 +316,28 @@ accuracy = np.mean(np.argmax(net(x_test), 1) == y_test)
     assert (model.data_kind, len(data_of(model)[1])) == ("test", 25)
 
 
+def test_a_loop_has_its_tests_in_the_dataset_that_is_called_so(watch: WatchProgram) -> None:
+    found = watch(
+        START
+        + """
+import tensorflow as tf
+x, y = x_train, y_train
+train_ds = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+test_ds = tf.data.Dataset.from_tensor_slices((x_test, y_test)).batch(8)
+del x_train, y_train, x_test, y_test
+net = build()
+optimizer = keras.optimizers.SGD(0.1)
+loss = keras.losses.SparseCategoricalCrossentropy()
+for inputs, labels in train_ds:
+    with tf.GradientTape() as tape:
+        value = loss(labels, net(inputs, training=True))
+    optimizer.apply_gradients(zip(tape.gradient(value, net.trainable_variables), net.trainable_variables))
+"""
+    )
+    model = next(model for model in found.record.models if model.name == "net")
+    assert (model.data_kind, model.data, len(data_of(model)[1])) == ("test", "test_ds by its name", 25)
+
+
 def test_the_program_sees_no_difference(watch: WatchProgram, capsys: Any) -> None:
     code = (
         "import keras; keras.backend.clear_session()"

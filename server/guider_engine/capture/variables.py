@@ -38,20 +38,25 @@ def data_of(model: Any, variables: Mapping[str, Any]) -> Fed | None:
     arrays = {
         name: value for name, value in _arrays(variables).items() if _kind(name) != "training" or _bare(name)
     }
-    names = inputs_and_labels(list(arrays))
-    if (
-        names is not None
-        and _fits(model, arrays[names[0]])
-        and len(arrays[names[0]]) == len(arrays[names[1]])
-    ):
-        what = f"{names[0]} and {names[1]} by their names"
-        return Fed(_kind(names[0]), what, "", 0, arrays[names[0]], arrays[names[1]])
+    pair = _pair(model, arrays)
+    if pair is not None and pair.kind != "training":
+        return pair
     datasets = [name for name, value in variables.items() if _is_dataset_of_pairs(value)]
     for kind in ("test", "validation"):
         for name in datasets:
             if _kind(name) == kind:
                 return Fed(_kind(name), f"{name} by its name", "", 0, variables[name])
-    return None
+    return pair
+
+
+def _pair(model: Any, arrays: Mapping[str, Any]) -> Fed | None:
+    names = inputs_and_labels(list(arrays))
+    if names is None:
+        return None
+    inputs, labels = arrays[names[0]], arrays[names[1]]
+    if not _fits(model, inputs) or len(inputs) != len(labels):
+        return None
+    return Fed(_kind(names[0]), f"{names[0]} and {names[1]} by their names", "", 0, inputs, labels)
 
 
 def _arrays(variables: Mapping[str, Any]) -> dict[str, Any]:
