@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 from tests.e2e.code_server import PATIENCE, ROOT
 
 SCREENSHOTS = ROOT / "build/screenshots"
@@ -160,20 +161,17 @@ class Workbench:
 
     def choose(self, title: str, choice: str) -> None:
         """Run a command that asks, and answer with the row that begins with ``choice``."""
-        self._open_quick_input("F1", f">{title}")
-        self._click_row(re.compile(rf"^{re.escape(title)}(,|$)"))
-        self._click_row(re.compile(rf"^{re.escape(choice)}"))
+        self._pick("F1", f">{title}", re.compile(rf"^{re.escape(title)}(,|$)"))
+        answer = re.compile(rf"^{re.escape(choice)}")
+        self.until(lambda: self._click_row(answer), lambda: f"a row like {choice!r} in {self._offered()}")
         expect(self.page.locator(".quick-input-widget")).to_be_hidden()
 
     def palette_offers(self, title: str) -> bool:
         """Whether the palette lists a command."""
-        self.page.keyboard.press("F1")
-        box = self.page.locator(".quick-input-widget input")
-        box.fill(f">{title}")
-        rows = self.page.locator(".quick-input-list .monaco-list-row")
-        rows.first.wait_for()
-        labels: list[str] = rows.evaluate_all("rows => rows.map((one) => one.ariaLabel ?? '')")
-        found = any(label.startswith(title) for label in labels)
+        self.until(
+            lambda: self._ask_for("F1", f">{title}") and self._offered(), "the palette lists something"
+        )
+        found = any(label.startswith(title) for label in self._offered())
         self.page.keyboard.press("Escape")
         return found
 
@@ -205,38 +203,65 @@ class Workbench:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
 
-    def until(self, condition: Any, what: str) -> None:
+    def until(self, condition: Callable[[], object], what: str | Callable[[], str]) -> None:
         """Wait until ``condition()`` holds.
 
         Raises:
-            AssertionError: it did not, with ``what`` was waited for and the last exception of the condition.
+            AssertionError: it did not, with ``what`` was waited for.
         """
         waited = 0.0
         while not condition():
-            assert waited < MILLISECONDS, f"not within {PATIENCE:.0f} s: {what}"
+            assert waited < MILLISECONDS, (
+                f"not within {PATIENCE:.0f} s: {what if isinstance(what, str) else what()}"
+            )
             self.page.wait_for_timeout(100)
             waited += 100
 
     def _quick_input(self, key: str, text: str, row: re.Pattern[str]) -> None:
-        self._open_quick_input(key, text)
-        self._click_row(row)
+        self._pick(key, text, row)
         expect(self.page.locator(".quick-input-widget")).to_be_hidden()
 
-    def _open_quick_input(self, key: str, text: str) -> None:
-        self.page.keyboard.press(key)
-        self.page.locator(".quick-input-widget input").wait_for()
-        self.page.locator(".quick-input-widget input").fill(text)
+    def _pick(self, key: str, text: str, row: re.Pattern[str]) -> None:
+        """Open the quick input, write ``text`` and click the row; opened again whenever it was closed or emptied."""
+        self.until(
+            lambda: self._ask_for(key, text) and self._click_row(row),
+            lambda: f"a row like {row.pattern} for {text!r} is offered, but {self._offered()} are",
+        )
 
-    def _click_row(self, row: re.Pattern[str]) -> None:
-        rows = self.page.locator(".quick-input-list .monaco-list-row")
+    def _ask_for(self, key: str, text: str) -> bool:
+        """Whether the quick input asks for ``text``; if not, a step towards it was made.
 
-        def index() -> int:
-            # All labels at once: the list is drawn anew while it fills.
-            labels = rows.evaluate_all("rows => rows.map((one) => one.ariaLabel ?? '')")
-            return next((at for at, label in enumerate(labels) if row.search(label)), -1)
+        What takes the focus (a view that opens, a notification) closes it at any time.
+        """
+        box = self.page.locator(".quick-input-widget:visible input").first
+        if not box.is_visible():
+            self.page.keyboard.press(key)
+            return False
+        try:
+            if box.input_value(timeout=1000) == text:
+                return True
+            box.fill(text, timeout=1000)
+        except Error:  # closed meanwhile
+            pass
+        return False
 
-        self.until(lambda: index() >= 0, f"a row like {row.pattern} is offered")
-        rows.nth(index()).click()
+    def _offered(self) -> list[str]:
+        """The rows of the quick input, all at once: the list is drawn anew while it fills."""
+        rows = self.page.locator(".quick-input-widget:visible .quick-input-list .monaco-list-row")
+        labels: list[str] = rows.evaluate_all("rows => rows.map((one) => one.ariaLabel ?? '')")
+        return labels
+
+    def _click_row(self, row: re.Pattern[str]) -> bool:
+        """Click the row, if it is offered and stays so until then."""
+        at = next((at for at, label in enumerate(self._offered()) if row.search(label)), None)
+        if at is None:
+            return False
+        rows = self.page.locator(".quick-input-widget:visible .quick-input-list .monaco-list-row")
+        try:
+            rows.nth(at).click(timeout=1000)
+        except Error:
+            return False
+        return True
 
     def _ask(self, question: str, *arguments: str) -> list[Any]:
         answer: list[Any] = self.editor.evaluate(
