@@ -15,16 +15,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised whenever a message changes its meaning; both sides compare it in `Hello`."""
 
 Formula = Literal["tarantula", "ochiai", "dstar", "op2", "barinel"]
 FORMULAS: tuple[Formula, ...] = ("tarantula", "ochiai", "dstar", "op2", "barinel")
 Aggregation = Literal["mean-gini", "mean"]
 AGGREGATIONS: tuple[Aggregation, ...] = ("mean-gini", "mean")
-Task = Literal["classification", "regression"]
-TaskChoice = Literal["auto", "classification", "regression"]
-TASK_CHOICES: tuple[TaskChoice, ...] = ("auto", "classification", "regression")
+Task = Literal["classification", "multi-label", "regression", "segmentation", "autoencoder", "custom"]
+"""What a test is judged by: one class (of two or more), a set of classes, numbers, one class for each of many places
+(pixels, time steps), its own reconstruction, or a function of the user."""
+TaskChoice = Literal["auto", "classification", "multi-label", "regression", "segmentation", "autoencoder"]
+TASK_CHOICES: tuple[TaskChoice, ...] = (
+    "auto",
+    "classification",
+    "multi-label",
+    "regression",
+    "segmentation",
+    "autoencoder",
+)
+Neuron = Literal["unit", "channel"]
+NEURONS: tuple[Neuron, ...] = ("unit", "channel")
+Recurrent = Literal["all", "last", "max"]
+RECURRENT: tuple[Recurrent, ...] = ("all", "last", "max")
 Outcome = Literal["ranking", "no-failure-signal"]
 Stage = Literal["import", "model", "tests", "trace", "spectrum", "statistics", "program", "record"]
 FailureKind = Literal["input", "environment", "engine", "cancelled"]
@@ -73,6 +86,21 @@ class ModelLayer:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """One output of a model, and what it was trained by."""
+
+    name: str
+    """Of the output where outputs have names, else of the layer that puts it out."""
+    shape: tuple[int | None, ...] | None
+    """With the batch axis; ``None``: known only when the model runs."""
+    activation: str | None
+    """Of the layer that puts it out; ``None``: not known."""
+    loss: str | None
+    from_logits: bool | None
+    """As the loss was compiled; ``None``: not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSummary:
     """A loaded model without its weights."""
 
@@ -81,6 +109,8 @@ class ModelSummary:
     layers: tuple[ModelLayer, ...]
     loss: str | None
     from_logits: bool
+    outputs: tuple[ModelOutput, ...] = ()
+    """In the order in which the model puts them out; empty: known only when the model runs."""
 
     def all_layers(self) -> Iterator[ModelLayer]:
         """Every layer in model order, each before those inside it."""
@@ -98,6 +128,8 @@ class Counts:
     total: int
     passed: int
     failed: int
+    available: int | None = None
+    """How many the test set holds, where only some of them were run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +156,7 @@ class NeuronScore:
     """One neuron: its hit spectrum (test counts), suspiciousness and activation."""
 
     position: tuple[int, ...]
-    """Index in the layer's output without the batch axis, e.g. ``(7,)`` or ``(row, column, channel)``."""
+    """Index in the shape of the layer's neurons, e.g. ``(7,)`` or ``(row, column, channel)``."""
     suspiciousness: float
     a_ef: int
     a_ep: int
@@ -149,17 +181,24 @@ class LayerScore:
     """1 is the most suspicious; tied layers share the best rank of their group."""
     tied: bool
     neurons: int
-    """Scalars in one sample's output of the layer."""
+    """How many the layer has; what one is says ``neuron``."""
     sampled: int
     """Neurons whose spectrum was kept (with the repetitions of sampling with replacement)."""
     suspicious: int
     """Of ``sampled``: active on more than half of the failing tests."""
     dead: int
+    """Of ``measured``, as are ``saturated`` and ``non_finite``."""
     saturated: int
     non_finite: int
-    """Of ``sampled``: with a NaN or an infinity on a test that was read for the statistics."""
+    """Of ``measured``: with a NaN or an infinity on a test that was read for the statistics."""
     top: tuple[NeuronScore, ...]
     inner: tuple[LayerScore, ...] = ()
+    measured: int = 0
+    """Of ``sampled``: whose activation was measured (all, unless a layer has very many)."""
+    ranks: tuple[int, int] | None = None
+    """Best and worst rank that another sample of tests of this size would give, with 95 % confidence (jackknife)."""
+    neuron: str = ""
+    """What a neuron of this layer is, for people: ``unit``, ``mean of a channel over 26×26``, ``unit, last of 80``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +214,11 @@ class Inputs:
     """Files and options of one localization. Paths are absolute."""
 
     model: str
-    """A ``.keras`` or ``.h5`` file, or ``module:function`` returning a model."""
+    """A ``.keras``, ``.h5`` or weights file, a SavedModel's folder, or ``module:function`` returning a model; empty:
+    ``load`` returns it."""
     test_data: tuple[str, ...]
-    """One ``.npz``; two ``.npy`` (inputs, labels); or one ``module:function``."""
+    """One ``.npz``, ``.csv``, ``.parquet`` or HDF5 file, two ``.npy`` (inputs, labels), a folder (of images by class,
+    or a saved ``tf.data`` dataset), or ``module:function``; empty: ``load`` returns them."""
     root: str
     """Folder of the project: importable while ``module:function`` is resolved, and the working directory."""
     formula: Formula = "ochiai"
@@ -187,8 +228,32 @@ class Inputs:
     neurons_per_layer: int | None = 200
     """``None`` keeps every neuron."""
     seed: int = 7
+    """Of the sampling of neurons and of tests."""
     task: TaskChoice = "auto"
     safe_mode: bool = True
+    load: str = ""
+    """``module:function`` returning the model, or ``(model, tests)``, or ``(model, inputs, labels)``. Where ``model``
+    is a file of weights alone, they are loaded into the model that it returns."""
+    custom_objects: str = ""
+    """``module`` that registers them when it is imported, or ``module:name`` of a dictionary, a class, or a function
+    that returns a dictionary."""
+    label: str = ""
+    """Name of the column or array that holds the labels; empty: found by its name."""
+    image_scale: float = 1.0
+    """What the pixels (0 to 255) of an image folder are multiplied by."""
+    max_tests: int | None = None
+    """Most tests that are run, drawn by class; ``None``: all."""
+    neuron: Neuron = "unit"
+    recurrent: Recurrent = "all"
+    """Which time steps of a layer that puts out a sequence count: all, the last, or the maximum over time."""
+    tolerance: str = "0.001"
+    """What a regression may be off: ``0.001``, ``5%`` of the target, or ``0.1 iqr`` of all targets."""
+    accuracy: float | None = None
+    """Share of a test's places or labels that must be right; ``None``: 0.9 of the places, all labels."""
+    quantile: float = 0.9
+    """Share of the tests whose reconstruction counts as good (autoencoders)."""
+    oracle: str = ""
+    """``module:function`` that judges: ``(inputs, labels, outputs)`` of a batch → passed, or (passed, confidence)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,16 +340,20 @@ class Localize:
 
     request: int
     inputs: Inputs
+    cache: str = ""
+    """Folder in which hit spectra are kept from one process to the next; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Ask for the layers of a model, without tests."""
+    """Ask for the layers of a model, without tests; the fields are those of `Inputs`."""
 
     request: int
     model: str
     root: str
     safe_mode: bool = True
+    load: str = ""
+    custom_objects: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .wire import ModelSummary, Task, TaskChoice
+from guider_engine.wire import ModelSummary, Task, TaskChoice
 
 TOLERANCE = 1e-3
 """Largest absolute difference of a regression's component from its target that passes (GUIDER)."""

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guider_engine.errors import EngineFailure, unusable
-
-from .functions import call, is_function
-from .names import inputs_and_labels
+from guider_engine.load.functions import call, is_function
+from guider_engine.load.names import inputs_and_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
