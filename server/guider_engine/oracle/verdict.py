@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,5 +41,8 @@ class Oracle:
     """One test's labels for people: its class (by name where known), its target(s)."""
     answer: Callable[[float], str]
     """`Verdict.predicted` for people."""
+    rule: Hashable | None = None
+    """What `judge` depends on (kind, link, thresholds, shapes): two oracles of equal rules judge alike, so a step that
+    was compiled with one serves the other. ``None``: unlike any other."""
     notices: tuple[tuple[str, str], ...] = ()
     """What is odd about labels and outputs: (code, message)."""
