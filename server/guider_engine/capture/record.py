@@ -14,7 +14,8 @@ from typing import Any
 
 from guider_engine.errors import CancelRequested, first_line
 from guider_engine.load.captured import RECORD
-from guider_engine.load.model import CallsOf, loss_of, summarize
+from guider_engine.load.describe import CallsOf, summarize
+from guider_engine.load.loss import loss_of
 from guider_engine.request import Check, Report
 from guider_engine.wire import CapturedModel, CaptureRecord, DataKind, Notice
 

@@ -26,7 +26,13 @@ def with_origins(summary: ModelSummary, known: ModelSummary) -> ModelSummary:
     """The summary with what the captured one knows of its layers' origins, and of its loss."""
     layers = {layer.path: layer for layer in known.all_layers()}
     merged = tuple(_merged(layer, layers) for layer in summary.layers)
-    return replace(summary, layers=merged, loss=known.loss, from_logits=known.from_logits)
+    return replace(
+        summary,
+        layers=merged,
+        loss=known.loss,
+        from_logits=known.from_logits,
+        outputs=known.outputs or summary.outputs,
+    )
 
 
 def gone(name: str, program: str, detail: str = "") -> EngineFailure:

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -29,18 +29,27 @@ def call(spec: str, root: str) -> Any:
     Raises:
         EngineFailure: no such module or function, one that needs arguments, or the user's code raised.
     """
-    module_name = spec.rpartition(":")[0]
+    with importing(spec, spec.rpartition(":")[0], root) as module:
+        return _function(spec, module)()
+
+
+@contextlib.contextmanager
+def importing(spec: str, name: str, root: str) -> Iterator[ModuleType]:
+    """A module of the project, for as long as its code runs; ``spec`` is what messages call it.
+
+    Raises:
+        EngineFailure: there is no such module, or its code raised.
+    """
     sys.path.insert(0, root)
     importlib.invalidate_caches()
     try:
-        module = importlib.import_module(module_name)
-        return _function(spec, module)()
+        yield importlib.import_module(name)
     except EngineFailure:
         raise
     except ModuleNotFoundError as error:
-        if error.name and module_name.split(".")[0] == error.name:
+        if error.name and name.split(".")[0] == error.name:
             raise unusable(
-                "function-missing", f"{spec}: there is no module {module_name} in {root} or the environment."
+                "function-missing", f"{spec}: there is no module {name} in {root} or the environment."
             ) from error
         raise _user_code(spec, error) from error
     except Exception as error:
@@ -91,7 +100,7 @@ def _user_code(spec: str, error: Exception) -> EngineFailure:
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames that called the user's code; whole if there are no others."""
-    own = (__file__, importlib.__file__)
+    own = (__file__, importlib.__file__, contextlib.__file__)
     below = trace
     while below and (
         below.tb_frame.f_code.co_filename in own or "<frozen importlib" in below.tb_frame.f_code.co_filename

@@ -7,51 +7,90 @@ from typing import Any
 
 from guider_engine.errors import EngineFailure
 
+BACKENDS = ("tensorflow", "jax", "torch")
+
 
 def import_keras(version: str = "") -> Any:
-    """Keras on the TensorFlow backend; ``tf_keras`` where a ``version`` 2 is wanted and another is installed.
+    """Keras on the backend that the project chose; ``tf_keras`` where a ``version`` 2 is wanted and another is there.
 
     Raises:
-        EngineFailure: Keras or TensorFlow is not installed in this interpreter, is broken, or Keras is set to
-            another backend; the message names the interpreter and the install line.
+        EngineFailure: Keras or its backend is not installed in this interpreter, is broken, or the backend is one that
+            runs no models; the message names the interpreter and the install line.
     """
-    install = f"Install it with: {sys.executable} -m pip install tensorflow"
-    try:
-        import tensorflow as tf
-    except ModuleNotFoundError as error:
-        if error.name != "tensorflow":
-            raise _broken("tensorflow", error) from error
-        raise EngineFailure(
-            "environment",
-            "tensorflow-missing",
-            f"TensorFlow is not installed for {sys.executable}, the interpreter of this project. {install} — or "
-            "choose the interpreter that has it (setting guider.interpreter, option --python).",
-        ) from error
-    except ImportError as error:
-        raise _broken("tensorflow", error) from error
     try:
         import keras
     except ModuleNotFoundError as error:
         if error.name != "keras":
-            raise _broken("keras", error) from error
-        return tf.keras
+            raise _missing(error) from error
+        return _of_tensorflow()
     except ImportError as error:
-        raise _broken("keras", error) from error
-    if version.startswith("2.") and not str(keras.__version__).startswith("2."):
-        try:
-            import tf_keras
-        except ImportError as error:
-            raise _broken("tf_keras", error) from error
-        return tf_keras
-    backend = keras.backend.backend()
-    if backend != "tensorflow":
+        raise _broken(error.name or "keras", error) from error
+    if version.startswith("2.") and is_keras_3(keras):
+        return _keras_2()
+    backend = str(keras.backend.backend())
+    if backend not in BACKENDS:
         raise EngineFailure(
             "environment",
             "backend-unsupported",
-            f"Keras runs on its {backend} backend here; localization needs the TensorFlow backend so far. "
-            "Set KERAS_BACKEND=tensorflow for the project.",
+            f"Keras runs on its {backend} backend here; localization needs TensorFlow, JAX or PyTorch. "
+            "Set KERAS_BACKEND=tensorflow (or jax, torch) for the project.",
         )
     return keras
+
+
+def is_keras_3(keras: Any) -> bool:
+    """Whether it is Keras 3 (or newer)."""
+    return int(str(keras.__version__).partition(".")[0]) >= 3
+
+
+def legacy_keras() -> Any:
+    """The installed Keras 2 (``tf_keras``, or Keras itself); ``None``: there is none, or it is broken."""
+    keras = import_keras()
+    if not is_keras_3(keras):
+        return keras
+    try:
+        return _keras_2()
+    except EngineFailure:
+        return None
+
+
+def _keras_2() -> Any:
+    try:
+        import tf_keras
+    except ImportError as error:
+        raise _broken("tf_keras", error) from error
+    return tf_keras
+
+
+def _of_tensorflow() -> Any:
+    try:
+        import tensorflow as tf
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    except ImportError as error:
+        raise _broken("tensorflow", error) from error
+    return tf.keras
+
+
+def _missing(error: ModuleNotFoundError) -> EngineFailure:
+    name = error.name or ""
+    if name not in BACKENDS:
+        return _broken("keras", error)
+    choose = "or choose the interpreter that has it (setting guider.interpreter, option --python)."
+    if name == "tensorflow":
+        return EngineFailure(
+            "environment",
+            "tensorflow-missing",
+            f"TensorFlow is not installed for {sys.executable}, the interpreter of this project. Install it with: "
+            f"{sys.executable} -m pip install tensorflow — {choose}",
+        )
+    return EngineFailure(
+        "environment",
+        "backend-missing",
+        f"Keras is set to its {name} backend (KERAS_BACKEND, or keras.json), and {name} is not installed for "
+        f"{sys.executable}. Install it with: {sys.executable} -m pip install {name} — or set KERAS_BACKEND=tensorflow, "
+        f"{choose}",
+    )
 
 
 def _broken(package: str, error: ImportError) -> EngineFailure:

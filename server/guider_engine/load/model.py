@@ -1,286 +1,407 @@
-"""Load a trained Keras model and describe its layers."""
+"""Load a trained Keras model: from a file, or from a function of the project."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from guider_engine.errors import EngineFailure, first_line, unusable
-from guider_engine.wire import CapturedModel, CaptureRecord, LayerPath, ModelLayer, ModelSummary, Origin
+from guider_engine.wire import CapturedModel, CaptureRecord, Inputs, ModelSummary
 
 from .captured import captured, gone, with_origins
+from .custom import custom_objects, registrations_kept
+from .describe import inner_layers as inner_layers
+from .describe import summarize
+from .files import ModelFile, architecture, quantized, read_file, refuse_code, refuse_quantized, unsafe
 from .functions import call, is_function
-from .keras_import import import_keras
-
-CallsOf = Callable[[Any], tuple[Origin, ...]]
-
-FORMATS = (".keras", ".h5", ".hdf5")
+from .keras_import import import_keras, is_keras_3, legacy_keras
+from .loss import loss_of, loss_of_config
 
 _MISSING = re.compile(r"(?:Could not locate (?:class|function)|Unknown [a-z ]+):? '([^']+)'")
 """How Keras 3 and Keras 2 say that a class or function is not registered."""
 
+_ARCHITECTURES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+"""Of the models in memory: what a file has to describe so that its weights fit (see `load_weights`)."""
+
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """The loss a model was compiled with, as its file says."""
+class LoadedModel:
+    """A model in memory."""
 
-    name: str | None = None
-    from_logits: bool = False
+    model: Any
+    summary: ModelSummary
+    given: Any = None
+    """What ``load`` returned beside the model: (inputs, labels), or one test set."""
+    notices: tuple[tuple[str, str], ...] = ()
+    """What the reader of a result has to know: (code, message)."""
 
 
-def load_model(spec: str, root: str, *, safe_mode: bool) -> tuple[Any, ModelSummary]:
-    """A Keras model from a ``.keras`` or ``.h5`` file (Keras 2 files too), or from ``module:function``.
+def load_model(inputs: Inputs) -> LoadedModel:
+    """The model that ``inputs`` name: a file, a function that returns it, or a function and a file of weights for it.
 
-    The model is not compiled: an old optimizer or a custom loss must not stop a localization.
+    It is not compiled: an old optimizer or a custom loss must not stop a localization.
 
     Raises:
-        EngineFailure: the file is missing, empty, damaged, of another kind, or needs code that is not there.
+        EngineFailure: the file is missing, empty, damaged, of another kind, or needs code that is not there; or the
+            function returns something else.
     """
-    if is_function(spec) and not Path(spec).exists():
-        model = call(spec, root)
-        if not hasattr(model, "layers") or not callable(model):
-            raise unusable("model-type", f"{spec} returned {type(model).__name__}, not a Keras model.")
-        return model, summarize(model, loss_of(model))
-    path = Path(spec)
-    found = captured(spec)
-    if found is not None:
-        return _load_captured(path, *found, safe_mode=safe_mode)
-    _check_file(path)
-    model = _read(path, import_keras(), safe_mode)
-    return model, summarize(model, _loss_of_file(path))
+    import_keras()
+    with registrations_kept():
+        if inputs.load:
+            return _from_function(inputs, inputs.load, inputs.model)
+        if is_function(inputs.model) and not Path(inputs.model).exists():
+            return _from_function(inputs, inputs.model, "")
+        found = captured(inputs.model)
+        if found is not None:
+            return _from_capture(inputs, *found)
+        return _from_file(inputs, read_file(inputs.model))
 
 
-def _load_captured(
-    path: Path, record: CaptureRecord, model: CapturedModel, *, safe_mode: bool
-) -> tuple[Any, ModelSummary]:
+def load_weights(model: Any, spec: str) -> bool:
+    """Put the weights of a file into a model that was loaded from a file of the same architecture.
+
+    Args:
+        model: as `load_model` returned it; what was compiled with it stays valid.
+        spec: the file.
+
+    Returns:
+        Whether it was done. Otherwise the model must be loaded anew: the architecture, the loss or the Keras that wrote
+        the file differ, or the model holds more than weights (vocabularies, statistics that its layers keep aside).
+
+    Raises:
+        EngineFailure: the file is missing, damaged or of another kind.
+    """
+    known = _ARCHITECTURES.get(model)
+    if known is None or captured(spec) is not None:
+        return False
+    file = read_file(spec)
+    if _architecture(file) != known or any(_keeps_state_aside(layer) for layer in _layers(model)):
+        return False
+    try:
+        _put_weights(model, file)
+    except EngineFailure:
+        return False
+    return True
+
+
+def reset_states(model: Any) -> None:
+    """Have every stateful layer begin anew."""
+    for layer in _layers(model):
+        if getattr(layer, "stateful", False) is True:
+            reset = getattr(layer, "reset_state", None) or getattr(layer, "reset_states", None)
+            if callable(reset):
+                reset()
+
+
+def described(loaded: LoadedModel) -> LoadedModel:
+    """The same with a new description: a subclassed model that was never called knows its layers after it was."""
+    known = loaded.summary
+    if all(layer.output_shape is not None or layer.parameters for layer in known.layers) and known.layers:
+        return loaded
+    fresh = summarize(loaded.model, loss_of(loaded.model))
+    fresh = replace(
+        fresh, loss=known.loss, from_logits=known.from_logits, outputs=known.outputs or fresh.outputs
+    )
+    return replace(loaded, summary=with_origins(fresh, known))
+
+
+def _from_function(inputs: Inputs, spec: str, weights: str) -> LoadedModel:
+    with custom_objects(inputs.custom_objects, inputs.root):
+        made = call(spec, inputs.root)
+    model, *given = made if isinstance(made, (tuple, list)) and made else (made,)
+    if not hasattr(model, "layers") or not callable(model) or isinstance(model, type):
+        raise unusable(
+            "model-type",
+            f"{spec} returned {_kind(made)}, not a Keras model. Expected is the model, or (model, tests), or "
+            "(model, inputs, "
+            "labels).",
+        )
+    if len(given) > 2:
+        raise unusable(
+            "model-type",
+            f"{spec} returned {len(made)} values; expected is the model, (model, tests), or (model, inputs, labels).",
+        )
+    if weights:
+        file = read_file(weights)
+        _put_weights(model, file)
+        _remember(model, file)
+    tests = None if not given else given[0] if len(given) == 1 else tuple(given)
+    return _loaded(model, summarize(model, loss_of(model)), spec, tests)
+
+
+def _kind(made: Any) -> str:
+    kind = type(made).__name__
+    if not isinstance(made, (tuple, list)):
+        return kind
+    return f"a {kind} that begins with {type(made[0]).__name__}" if made else f"an empty {kind}"
+
+
+def _from_capture(inputs: Inputs, record: CaptureRecord, model: CapturedModel) -> LoadedModel:
+    path = Path(inputs.model)
     if not path.exists():
         raise gone(model.name, record.program.path)
     try:
-        loaded = _read(path, import_keras(record.versions.get("keras", "")), safe_mode)
+        keras = import_keras(record.versions.get("keras", ""))
+        file = read_file(inputs.model)
+        loaded = _read(keras, file, inputs, {})
     except EngineFailure as error:
         raise gone(model.name, record.program.path, error.failure.message) from error
-    return loaded, with_origins(summarize(loaded, Loss()), model.model)
+    return LoadedModel(loaded, with_origins(summarize(loaded, loss_of_config(file.compiled)), model.model))
 
 
-def _read(path: Path, keras: Any, safe_mode: bool) -> Any:
-    options: dict[str, Any] = {"compile": False}
-    if path.suffix == ".keras":
-        options["safe_mode"] = safe_mode
+def _from_file(inputs: Inputs, file: ModelFile) -> LoadedModel:
+    if file.kind in ("weights", "checkpoint"):
+        raise unusable(
+            "model-weights-only",
+            f"{file.path.name} holds weights alone: it does not say which layers there are. Name a function "
+            "that makes the "
+            'model (load = "train:make_model" in [tool.guider], setting guider.load, option --load):\n'
+            "def make_model():\n    return build()  # the model as it was when its weights were saved, not trained\n"
+            "Or save the whole model: model.save('model.keras').",
+        )
+    if inputs.safe_mode:
+        refuse_code(file)
+    refuse_quantized(file)
+    with custom_objects(inputs.custom_objects, inputs.root) as custom:
+        model, notices = _read_by_some_keras(file, inputs, custom)
+    loss = loss_of_config(file.compiled or _compiled_of_saved_model(model))
+    _remember(model, file)
+    return _loaded(model, summarize(model, loss), file.path.name, notices=notices)
+
+
+def _loaded(
+    model: Any, summary: ModelSummary, name: str, given: Any = None, notices: tuple[tuple[str, str], ...] = ()
+) -> LoadedModel:
+    if any(_is_quantized(layer) for layer in _layers(model)):
+        raise quantized(name)
+    return LoadedModel(model, summary, given, notices)
+
+
+def _read_by_some_keras(
+    file: ModelFile, inputs: Inputs, custom: dict[str, Any]
+) -> tuple[Any, tuple[tuple[str, str], ...]]:
+    """Read by the installed Keras, or by Keras 2 (tf_keras) what only that can."""
+    keras = import_keras()
+    if not is_keras_3(keras):
+        if file.version.startswith("3."):
+            raise unusable(
+                "model-version",
+                f"{file.path.name} was written by Keras {file.version}; installed is Keras {keras.__version__}, which "
+                f"cannot read it. Install Keras 3 ({sys.executable} -m pip install -U keras), or save the model by the "
+                "Keras that is installed.",
+            )
+        return _read(keras, file, inputs, custom), ()
+    legacy = legacy_keras() if file.version.startswith("2.") else None
+    if file.kind == "saved-model" and legacy is None:
+        raise unusable(
+            "model-version",
+            f"{file.path.name} is a SavedModel of Keras 2, which Keras {keras.__version__} cannot read. "
+            "Install tf_keras in "
+            f"the version of your TensorFlow ({_install_legacy()}), or load it by Keras 2 and save it as one file: "
+            "model.save('model.keras').",
+        )
+    first: EngineFailure | None = None
+    for library in _libraries(file, keras, legacy):
+        try:
+            model = _read(library, file, inputs, custom)
+        except EngineFailure as error:
+            first = first or error
+            continue
+        if library is keras:
+            return model, ()
+        said = f"{file.path.name} was written by Keras 2 and is read by tf_keras {library.__version__}."
+        return model, (("keras-2-model", said),)
+    assert first is not None
+    raise first
+
+
+def _libraries(file: ModelFile, keras: Any, legacy: Any) -> Iterator[Any]:
+    """What may read a file, the likeliest first: Keras 3 knows the HDF5 files of Keras 2, but not its other formats."""
+    if legacy is None:
+        yield keras
+    elif file.kind == "hdf5":
+        yield from (keras, legacy)
+    elif file.kind == "keras":
+        yield from (legacy, keras)
+    else:
+        yield legacy
+
+
+def _install_legacy() -> str:
+    from importlib import metadata
+
     try:
-        return keras.models.load_model(str(path), **options)
+        version = metadata.version("tensorflow")
+    except metadata.PackageNotFoundError:
+        try:
+            version = metadata.version("tensorflow-cpu")
+        except metadata.PackageNotFoundError:
+            return "pip install tf_keras"
+    return f'{sys.executable} -m pip install "tf_keras=={".".join(version.split(".")[:2])}.*"'
+
+
+def _read(keras: Any, file: ModelFile, inputs: Inputs, custom: dict[str, Any]) -> Any:
+    options: dict[str, Any] = {"compile": False}
+    if custom:
+        options["custom_objects"] = custom
+    if file.kind == "keras" or is_keras_3(keras):
+        options["safe_mode"] = inputs.safe_mode
+    try:
+        model = keras.models.load_model(str(file.path), **options)
+    except MemoryError:
+        raise
     except Exception as error:
-        raise _explain(path, error) from error
+        raise _explain(keras, file, inputs, error) from error
+    if not hasattr(model, "layers"):
+        raise unusable(
+            "model-type",
+            f"{file.path.name} holds a {type(model).__name__}, which is no Keras model with layers.",
+        )
+    return model
 
 
-def _check_file(path: Path) -> None:
-    if not path.exists():
-        raise unusable(
-            "model-missing",
-            f"There is no model {path.name} in {path.parent}. Train the program first, or name another.",
-        )
-    if path.is_dir():
-        raise unusable(
-            "model-format",
-            f"{path.name} is a folder (a SavedModel?). Save the model as one file: model.save('model.keras').\n{path}",
-        )
-    if path.suffix.lower() not in FORMATS:
-        raise unusable(
-            "model-format",
-            f"{path.name} is no Keras model: expected a file ending in {', '.join(FORMATS)}.\n{path}",
-        )
-    size = path.stat().st_size
-    if size == 0:
-        raise unusable(
-            "model-damaged", f"{path.name} is empty (0 bytes). Train and save the model again.\n{path}"
-        )
-    if path.suffix == ".keras" and not zipfile.is_zipfile(path):
-        raise unusable(
-            "model-damaged",
-            f"{path.name} is not a whole .keras archive ({size} bytes): truncated, still being written, or another "
-            f"format. Save the model again with model.save('….keras').\n{path}",
-        )
-    if path.suffix != ".keras":
-        with path.open("rb") as file:
-            if file.read(8) != b"\x89HDF\r\n\x1a\n":
-                raise unusable(
-                    "model-damaged",
-                    f"{path.name} is not an HDF5 file ({size} bytes). Save the model again.\n{path}",
-                )
-
-
-def _explain(path: Path, error: Exception) -> Exception:
-    text = str(error)
-    first = first_line(error)
-    low = text.lower()
+def _explain(keras: Any, file: ModelFile, inputs: Inputs, error: Exception) -> EngineFailure:
+    text, name = str(error), file.path.name
     missing = _MISSING.search(text)
     if missing:
-        return unusable(
-            "custom-object-missing",
-            f"{path.name} needs {missing[1]}, which is defined in your program and not in the file. Name a function "
-            'that returns the loaded model instead of the file (model = "module:function"), which can import it.',
-            detail=text,
-        )
+        return _custom_object_missing(file, inputs, missing[1], text)
+    low = text.lower()
     if "safe_mode" in low or "unsafe" in low or "lambda" in low:
-        return unusable(
-            "model-unsafe",
-            f"{path.name} contains code (a Lambda layer), which is not run unless you trust the file. If you do, "
-            "set guider.safeMode to false (safe_mode = false in [tool.guider]).",
-            detail=text,
-        )
-    if isinstance(error, (OSError, zipfile.BadZipFile, EOFError)) or "unable to" in low:
+        return unsafe(name, text)
+    if isinstance(error, (OSError, EOFError)) or "unable to" in low:
         return unusable(
             "model-damaged",
-            f"{path.name} cannot be read: {first} It may be truncated or still being written; save it again.\n{path}",
+            f"{name} cannot be read: {first_line(error)} It may be truncated or still being written; save it again.\n"
+            f"{file.path}",
             detail=text,
         )
-    return unusable(
-        "model-unreadable",
-        f"Keras cannot load {path.name}: {first}",
-        detail=text,
+    said = f"Keras {keras.__version__} cannot load {name}"
+    if file.version and file.version != "2." and file.version != keras.__version__:
+        said += f", which Keras {file.version} wrote"
+        if file.version.startswith("2.") and legacy_keras() is None:
+            said += f" (tf_keras may: {_install_legacy()})"
+    return unusable("model-unreadable", f"{said}: {first_line(error)}", detail=text)
+
+
+def _custom_object_missing(file: ModelFile, inputs: Inputs, missing: str, text: str) -> EngineFailure:
+    names = sorted({missing.rpartition(">")[2], *_own_objects(file.config)})
+    needed = (
+        f"{file.path.name} needs {', '.join(names)}, which your program defines and the file does not carry. "
     )
+    if inputs.custom_objects:
+        advice = (
+            f"{inputs.custom_objects} (custom_objects) does not have {missing.rpartition('>')[2]}: name a "
+            "module that does, "
+            "or a dictionary that names it."
+        )
+    else:
+        advice = (
+            'Name the module that defines it (custom_objects = "module" in [tool.guider], setting '
+            "guider.customObjects, "
+            'option --custom-objects), or a dictionary, class or function in it ("module:name").'
+        )
+    return unusable("custom-object-missing", needed + advice, detail=text)
 
 
-def summarize(model: Any, loss: Loss, calls_of: CallsOf = lambda _layer: ()) -> ModelSummary:
-    """The layers of ``model.layers``, with what is inside nested models and composite layers.
+def _own_objects(config: Any) -> Iterator[str]:
+    """Names of what is not Keras' own in a configuration that Keras 3 wrote."""
+    if isinstance(config, dict):
+        registered, module = config.get("registered_name"), str(config.get("module"))
+        if registered and "class_name" in config and not module.startswith(("keras", "builtins")):
+            inside = config.get("config")
+            yield inside if isinstance(inside, str) else str(config["class_name"])
+        for item in config.values():
+            yield from _own_objects(item)
+    elif isinstance(config, list):
+        for item in config:
+            yield from _own_objects(item)
 
-    ``calls_of`` gives the calls of the project's own code that constructed a layer, innermost first, where it was
-    watched.
+
+def _compiled_of_saved_model(model: Any) -> dict[str, Any]:
+    attributes = getattr(model, "_serialized_attributes", None)
+    metadata = attributes.get("metadata") if isinstance(attributes, dict) else None
+    return dict((metadata or {}).get("training_config") or {})
+
+
+def _put_weights(model: Any, file: ModelFile) -> None:
+    """Read weights into a model of the same architecture.
+
+    Raises:
+        EngineFailure: the weights are of another architecture, or the model has none yet.
     """
-    return ModelSummary(
-        name=str(model.name),
-        class_name=type(model).__name__,
-        layers=tuple(_describe(layer, (i,), calls_of) for i, layer in enumerate(model.layers)),
-        loss=loss.name,
-        from_logits=loss.from_logits,
-    )
-
-
-def inner_layers(layer: Any) -> list[Any]:
-    """Layers to be shown inside ``layer``: those of a nested model, or of a composite layer not Keras' own."""
-    if any(base.__name__ == "Model" for base in type(layer).__mro__):
-        return list(layer.layers)
-    if _is_builtin(layer) or not hasattr(layer, "_flatten_layers"):
-        return []
-    return list(layer._flatten_layers(include_self=False, recursive=False))
-
-
-def _is_builtin(layer: Any) -> bool:
-    package = type(layer).__module__.split(".")[0]
-    return package in ("keras", "tf_keras", "tensorflow")
-
-
-def _describe(layer: Any, path: LayerPath, calls_of: CallsOf) -> ModelLayer:
-    config = _config(layer)
-    calls = calls_of(layer)
-    return ModelLayer(
-        path=path,
-        name=str(layer.name),
-        class_name=type(layer).__name__,
-        builtin=_is_builtin(layer),
-        config=config,
-        parameters=_parameters(layer),
-        output_shape=_output_shape(layer),
-        activation=_activation(layer, config),
-        inner=tuple(_describe(inner, (*path, i), calls_of) for i, inner in enumerate(inner_layers(layer))),
-        origin=calls[0] if calls else None,
-        callers=calls[1:],
-    )
-
-
-def _config(layer: Any) -> dict[str, Any]:
+    if not getattr(model, "built", True):
+        raise unusable(
+            "weights-mismatch",
+            f"The model for the weights in {file.path.name} has none yet: it was never built. Call it once on "
+            "an input (or "
+            "model.build(input_shape)) in the function that makes it.",
+        )
     try:
-        config = layer.get_config()
-    except Exception:  # a custom layer without get_config, or with a broken one
-        return {}
-    if "layers" in config:  # a nested model: its layers are described as inner ones
-        return {"name": config.get("name")}
-    return {str(key): _plain(value) for key, value in config.items()}
-
-
-def _plain(value: Any) -> Any:
-    """JSON data: objects as ``{"class_name", "config"}``, what Keras cannot spell by its class."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        if "class_name" in value:
-            return {"class_name": str(value["class_name"]), "config": _plain(value.get("config"))}
-        return {str(key): _plain(item) for key, item in value.items()}
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        return _plain(value.item())
-    return type(value).__name__
-
-
-def _activation(layer: Any, config: dict[str, Any]) -> str | None:
-    named = config.get("activation")
-    if isinstance(named, str):
-        return named
-    by_class = {
-        "ReLU": "relu",
-        "Softmax": "softmax",
-        "LeakyReLU": "leaky_relu",
-        "ELU": "elu",
-        "PReLU": "prelu",
-    }
-    return by_class.get(type(layer).__name__)
-
-
-def _parameters(layer: Any) -> int:
-    try:
-        return int(layer.count_params())
-    except Exception:  # not built yet
-        return 0
-
-
-def _output_shape(layer: Any) -> tuple[int | None, ...] | None:
-    try:
-        shape = layer.output.shape
-    except Exception:  # not built, called several times, or several outputs
-        return None
-    return tuple(None if size is None else int(size) for size in shape)
-
-
-def loss_of(model: Any) -> Loss:
-    """The loss that a model in memory was compiled with, as far as it is one."""
-    return _loss(getattr(model, "loss", None))
-
-
-def _loss(loss: Any) -> Loss:
-    if loss is None or isinstance(loss, str):
-        return Loss(loss)
-    if isinstance(loss, (list, tuple, dict)):  # one for each output
-        parts = [_loss(part) for part in (loss.values() if isinstance(loss, dict) else loss)]
-        return parts[0] if len(parts) == 1 else Loss(", ".join(str(part.name) for part in parts) or None)
-    name = getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__
-    options = getattr(loss, "_fn_kwargs", None) or {}
-    return Loss(str(name), bool(getattr(loss, "from_logits", options.get("from_logits", False))))
-
-
-def _loss_of_file(path: Path) -> Loss:
-    """Read from the file, since the model is loaded without compiling it."""
-    try:
-        if path.suffix == ".keras":
-            with zipfile.ZipFile(path) as archive:
-                config = json.loads(archive.read("config.json"))
-            loss = (config.get("compile_config") or {}).get("loss")
+        if file.kind == "checkpoint":
+            _restore(model, str(file.path))
         else:
-            import h5py
+            model.load_weights(str(file.path))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise unusable(
+            "weights-mismatch",
+            f"The weights in {file.path.name} do not fit the model that the function makes: "
+            f"{first_line(error)} Make it as "
+            "it was when they were saved.",
+            detail=str(error),
+        ) from error
 
-            with h5py.File(os.fspath(path), "r") as file:
-                loss = json.loads(file.attrs.get("training_config", "{}")).get("loss")
-    except (OSError, KeyError, ValueError, TypeError, AttributeError):
-        return Loss()
-    if isinstance(loss, dict) and "config" in loss:
-        options = loss["config"] if isinstance(loss["config"], dict) else {}
-        name = loss["config"] if isinstance(loss["config"], str) else loss.get("class_name")
-        return Loss(str(name), bool(options.get("from_logits", False)))
-    return Loss(loss) if isinstance(loss, str) else Loss()
+
+def _restore(model: Any, prefix: str) -> None:
+    """Read a checkpoint of TensorFlow: of the model itself, or of an object that has it as ``model``."""
+    import tensorflow as tf
+
+    failed: AssertionError | None = None
+    for checkpoint in (tf.train.Checkpoint(model), tf.train.Checkpoint(model=model)):
+        status = checkpoint.restore(prefix).expect_partial()
+        try:
+            status.assert_existing_objects_matched()
+        except AssertionError as error:
+            failed = failed or error
+        else:
+            return
+    raise failed or AssertionError
+
+
+def _remember(model: Any, file: ModelFile) -> None:
+    known = _architecture(file)
+    if known:
+        _ARCHITECTURES[model] = known
+
+
+def _architecture(file: ModelFile) -> str:
+    """As `files.architecture`; of weights alone their kind, since their model stays as its function made it."""
+    return file.kind if file.kind in ("weights", "checkpoint") else architecture(file)
+
+
+def _layers(model: Any) -> list[Any]:
+    """All layers, at any depth."""
+    flatten = getattr(model, "_flatten_layers", None)
+    return list(model.layers) if flatten is None else list(flatten(include_self=False))
+
+
+def _keeps_state_aside(layer: Any) -> bool:
+    """Whether it computes with values that are no weights (normalization, lookup tables), or reads its "
+    "weights itself."""
+    if hasattr(layer, "finalize_state") or hasattr(layer, "adapt"):
+        return True
+    package = type(layer).__module__.split(".")[0]
+    reads = any(
+        "load_own_variables" in vars(base) for base in type(layer).__mro__ if base.__name__ != "Layer"
+    )
+    return reads and package not in ("keras", "tf_keras")
+
+
+def _is_quantized(layer: Any) -> bool:
+    return bool(getattr(layer, "quantization_mode", None)) or type(layer).__name__.startswith("Quantize")

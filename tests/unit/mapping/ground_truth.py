@@ -15,7 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from guider_engine.load.model import Loss, inner_layers, summarize
+from guider_engine.load.describe import inner_layers, summarize
+from guider_engine.load.loss import Loss
 from guider_engine.wire import LayerPath, ModelSummary
 from guider_ls.source.sites import Span
 
