@@ -1,0 +1,210 @@
+"""Keys of what a result depends on: the content of files, options, code, versions.
+
+A file is not read again while its size, its time of change and its inode stay what they were. Some file systems note
+that time coarsely, so one that has just changed is not trusted to be the same, however alike it looks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .load.captured import RECORD
+from .load.functions import is_function
+from .request import Check
+from .sources import sources_of
+from .versions import installed, keras_settings
+from .wire import PROTOCOL, Inputs
+
+LARGE = 256 << 20
+"""Bytes of a file, or of a folder together, from which on it is known by names, sizes, times, inodes and some of its
+content: reading all of it would take longer than many a localization."""
+FRESH = 2.0
+"""Seconds since a change within which another one may not show in the time of change."""
+MOST = 256
+"""Items that are remembered."""
+_CHUNK = 1 << 20
+_SAMPLES = 64
+"""Places of a large file that are read …"""
+_SAMPLE = 1 << 16
+"""… so many bytes each."""
+
+RANKING = frozenset({"formula", "aggregation", "weighted"})
+"""Fields of `Inputs` that matter only after the tests were counted."""
+_PLACES = frozenset({"model", "test_data", "root"})
+_NOT_OF_TESTS = frozenset(
+    {
+        *("load", "custom_objects", "safe_mode", "threshold", "neurons_per_layer", "neuron", "recurrent"),
+        *("tolerance", "accuracy", "quantile", "oracle"),
+    }
+)
+
+State = tuple[tuple[str, int, int, int], ...]
+"""Name, size, time of change (ns) and inode of every file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What was asked for, by content. ``None``: cannot be known, as of what a function of the user returns."""
+
+    code: str | None
+    """How the model is made from its file: the user's classes, the versions, safe mode."""
+    model: str | None
+    tests: str | None
+    counted: str | None
+    """The hit spectrum: model, tests, and the options that counting depends on."""
+
+
+class Contents:
+    """Takes keys; remembers what it has read. Not safe for several threads."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._known: dict[str, tuple[State, str]] = {}
+
+    def keys(self, inputs: Inputs, check: Check) -> Keys:
+        """The keys as of now.
+
+        Raises:
+            CancelRequested: through ``check``.
+        """
+        options = dataclasses.asdict(inputs)
+        counting = {name: options[name] for name in sorted(options.keys() - RANKING - _PLACES)}
+        of_tests = {name: counting[name] for name in sorted(counting.keys() - _NOT_OF_TESTS)}
+        classes = self._function(inputs.custom_objects, inputs.root, check)
+        oracle = self._function(inputs.oracle, inputs.root, check)
+        code = _key(classes, inputs.safe_mode, inputs.custom_objects, _engine(), *keras_settings())
+        model = _key(code, self.model(inputs, check))
+        if inputs.test_data:
+            items = [_key(Path(spec).name, self.item(spec, check)) for spec in inputs.test_data]
+            tests = _key(_engine(), of_tests, *items)
+        else:
+            tests = None
+        return Keys(code, model, tests, _key(model, tests, oracle, counting))
+
+    def model(self, inputs: Inputs, check: Check) -> str | None:
+        """The content of the model and of the record of its capture, where it was captured.
+
+        Raises:
+            CancelRequested: through ``check``.
+        """
+        if inputs.load or not inputs.model:
+            return None
+        path = Path(inputs.model)
+        record = path.with_name(RECORD)
+        of_capture = self.item(str(record), check) if record.is_file() else ""
+        content = self.item(inputs.model, check)
+        if content is None and of_capture and not path.exists() and not is_function(inputs.model):
+            content = ""  # it could not be saved: only the process that captured it has it
+        return _key(path.name, of_capture, content)
+
+    def item(self, spec: str, check: Check) -> str | None:
+        """A digest of the content of a file or folder; ``None`` where there is none, or while it is being written.
+
+        Raises:
+            CancelRequested: through ``check``.
+        """
+        now = time.time()
+        state = _state(Path(spec), check) if spec else ()
+        if not state:
+            return None
+        known = self._known.get(spec)
+        if known is not None and known[0] == state:
+            return known[1]
+        self._known.pop(spec, None)
+        settled = max(changed for _, _, changed, _ in state) / 1e9 < now - FRESH
+        digest = _content(Path(spec), state, check)
+        if digest is None or _state(Path(spec), check) != state:
+            return None
+        if settled:
+            self._known[spec] = state, digest
+            if len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+        return digest
+
+    def _function(self, spec: str, root: str, check: Check) -> str | None:
+        """The code that ``module`` or ``module:name`` stands for."""
+        if not spec:
+            return ""
+        files = sources_of(spec.partition(":")[0], Path(root))
+        return (
+            None
+            if files is None
+            else _key(spec, *(_key(file.name, self.item(str(file), check)) for file in files))
+        )
+
+
+def _state(path: Path, check: Check) -> State:
+    """Of a file, or of all files in a folder in the order of their names; empty where there is none."""
+    found = []
+    for file in _files(path):
+        check()
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        found.append((file.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return tuple(found)
+
+
+def _files(path: Path) -> Iterable[Path]:
+    try:
+        return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    except OSError:  # a folder that was removed meanwhile
+        return []
+
+
+def _content(path: Path, state: State, check: Check) -> str | None:
+    digest = hashlib.sha256()
+    large = sum(size for _, size, _, _ in state) > LARGE
+    for name, size, changed, inode in state:
+        digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
+        if large:
+            digest.update(f"{changed}\0{inode}\0".encode())
+        try:
+            with path.joinpath(name).open("rb") as file:
+                for block in _sampled(file, size) if large else _whole(file, size):
+                    check()
+                    digest.update(block)
+        except OSError:
+            return None
+    return digest.hexdigest()
+
+
+def _whole(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """As much as there was: one that is being written may grow as fast as it is read."""
+    while size > 0 and (block := file.read(min(_CHUNK, size))):
+        size -= len(block)
+        yield block
+
+
+def _sampled(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Some blocks, evenly spread, with the first and the last; of a small file, all."""
+    places = max(1, min(_SAMPLES, size // _SAMPLE))
+    for i in range(places):
+        file.seek(max(size - _SAMPLE, 0) * i // max(places - 1, 1))
+        yield file.read(_SAMPLE)
+
+
+@functools.cache
+def _engine() -> str:
+    """This engine's own code, protocol and packages: another version may count otherwise."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    sources = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    key = _key(PROTOCOL, sources, dict(installed()))
+    assert key is not None
+    return key
+
+
+def _key(*parts: Any) -> str | None:
+    """One digest of several; ``None`` where a part is."""
+    if None in parts:
+        return None
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,258 @@
+"""Keys follow the content of what a result depends on, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guider_engine import content
+from guider_engine.content import Contents, Keys
+from guider_engine.errors import CancelRequested
+from guider_engine.wire import Inputs
+
+
+def quiet() -> None:
+    """Does not stop."""
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Inputs:
+    (tmp_path / "m.keras").write_bytes(b"model")
+    (tmp_path / "t.npz").write_bytes(b"tests")
+    return Inputs(str(tmp_path / "m.keras"), (str(tmp_path / "t.npz"),), str(tmp_path))
+
+
+def keys(inputs: Inputs, **changes: Any) -> Keys:
+    return Contents().keys(dataclasses.replace(inputs, **changes), quiet)
+
+
+def age(path: Path, seconds: float = 60) -> None:
+    """Make a file look as if it had not been changed for some time."""
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+def test_same_content_elsewhere_has_the_same_keys(inputs: Inputs, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "m.keras").write_bytes(b"model")
+    (copy / "t.npz").write_bytes(b"tests")
+    there = keys(inputs, model=str(copy / "m.keras"), test_data=(str(copy / "t.npz"),), root=str(copy))
+    assert there == keys(inputs)
+    assert None not in dataclasses.astuple(there)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (
+            {"formula": "dstar", "aggregation": "mean", "weighted": False},
+            {"code", "model", "tests", "counted"},
+        ),
+        ({"threshold": 0.2}, {"code", "model", "tests"}),
+        ({"neurons_per_layer": None}, {"code", "model", "tests"}),
+        ({"neuron": "channel"}, {"code", "model", "tests"}),
+        ({"recurrent": "last"}, {"code", "model", "tests"}),
+        ({"tolerance": "5%"}, {"code", "model", "tests"}),
+        ({"accuracy": 0.5}, {"code", "model", "tests"}),
+        ({"quantile": 0.5}, {"code", "model", "tests"}),
+        ({"task": "regression"}, {"code", "model"}),
+        ({"seed": 8}, {"code", "model"}),
+        ({"label": "target"}, {"code", "model"}),
+        ({"image_scale": 0.5}, {"code", "model"}),
+        ({"max_tests": 10}, {"code", "model"}),
+        ({"safe_mode": False}, {"tests"}),
+    ],
+    ids=lambda value: str(next(iter(value))) if isinstance(value, dict) else "",
+)
+def test_option_changes_what_depends_on_it(inputs: Inputs, change: dict[str, Any], same: set[str]) -> None:
+    before, after = keys(inputs), keys(inputs, **change)
+    assert {
+        f.name for f in dataclasses.fields(Keys) if getattr(before, f.name) == getattr(after, f.name)
+    } == same
+
+
+def test_every_option_is_part_of_a_key_or_of_the_ranking(inputs: Inputs) -> None:
+    other: dict[str, Any] = {"neurons_per_layer": 3, "max_tests": 3, "accuracy": 0.3}
+    kinds: dict[type, Any] = {str: "os:path", bool: False, float: 0.123, int: 3}
+    for field in dataclasses.fields(Inputs):
+        if field.name not in content.RANKING | {"root"}:
+            old = getattr(inputs, field.name)
+            new = other.get(field.name) or (("x",) if isinstance(old, tuple) else kinds[type(old)])
+            assert keys(inputs, **{field.name: new}).counted != keys(inputs).counted, field.name
+
+
+def test_environment_of_keras_is_part_of_the_code(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys(inputs)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert keys(inputs).code != before.code
+    assert keys(inputs).tests == before.tests
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"load": "program:load"},
+        {"model": "program:model"},
+        {"test_data": ("program:tests",)},
+        {"test_data": ()},
+    ],
+    ids=str,
+)
+def test_what_a_function_returns_cannot_be_known(inputs: Inputs, change: dict[str, Any]) -> None:
+    found = keys(inputs, **change)
+    assert found.counted is None
+    assert (found.model is None) == ("test_data" not in change)
+
+
+def test_missing_files_and_empty_names_have_no_key(inputs: Inputs) -> None:
+    assert keys(inputs, model="").model is None
+    assert keys(inputs, model=inputs.model + "x").model is None
+    assert keys(inputs, test_data=(inputs.model, inputs.model + "x")).tests is None
+
+
+def test_change_of_equal_size_at_the_same_time_is_seen(inputs: Inputs) -> None:
+    contents, path = Contents(), Path(inputs.model)
+    before, stat = contents.keys(inputs, quiet), path.stat()
+    path.write_bytes(b"MODEL")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    after = contents.keys(inputs, quiet)
+    assert (after.model != before.model, after.tests == before.tests) == (True, True)
+
+
+def test_settled_file_is_read_once(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    real = content._content
+    monkeypatch.setattr(
+        content, "_content", lambda path, *rest: (read.append(path.name), real(path, *rest))[1]
+    )
+    contents = Contents()
+    age(Path(inputs.model))
+    first = contents.keys(inputs, quiet)
+    assert contents.keys(inputs, quiet) == first
+    assert read == ["m.keras", "t.npz", "t.npz"]  # the tests have just been written
+    Path(inputs.model).write_bytes(b"other")
+    age(Path(inputs.model), 30)
+    assert contents.keys(inputs, quiet).model != first.model
+
+
+def test_touched_file_has_the_same_key(inputs: Inputs) -> None:
+    contents = Contents()
+    before = contents.keys(inputs, quiet)
+    age(Path(inputs.model), 1_000)
+    assert contents.keys(inputs, quiet) == before
+
+
+def test_file_that_changes_while_it_is_read_has_no_key(inputs: Inputs) -> None:
+    path, calls = Path(inputs.model), 0
+
+    def grow() -> None:
+        nonlocal calls
+        calls += 1
+        with path.open("ab") as file:
+            file.write(b"more")
+
+    assert Contents().item(str(path), grow) is None
+    assert calls > 0
+
+
+def test_folder_is_known_by_names_and_content_of_all_that_is_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+    contents = Contents()
+
+    def key() -> str | None:
+        return contents.item(str(folder), quiet)
+
+    before = key()
+    assert before is not None
+    (folder / "dog/1.png").rename(folder / "dog/2.png")
+    moved = key()
+    (folder / "dog/2.png").write_bytes(b"dog/2.png")
+    changed = key()
+    (folder / "dog/2.png").unlink()
+    assert len({before, moved, changed, key()}) == 4
+
+
+def test_large_file_is_known_by_its_state_and_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.npy"
+    with path.open("wb") as file:
+        file.truncate(content.LARGE + 1)
+    seen = 0
+
+    def count() -> None:
+        nonlocal seen
+        seen += 1
+
+    before = Contents().item(str(path), count)
+    assert before is not None
+    assert seen < 100
+    stat = path.stat()
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"x")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert Contents().item(str(path), quiet) != before
+
+
+def test_cancel_stops_reading(inputs: Inputs) -> None:
+    def stop() -> None:
+        raise CancelRequested
+
+    with pytest.raises(CancelRequested):
+        Contents().keys(inputs, stop)
+
+
+def test_record_of_a_capture_is_part_of_the_model(inputs: Inputs, tmp_path: Path) -> None:
+    before = keys(inputs)
+    (tmp_path / "capture.json").write_text("{}")
+    with_record = keys(inputs)
+    assert None is not with_record.model != before.model
+    Path(inputs.model).unlink()  # one that could not be saved
+    assert keys(inputs).model not in (None, with_record.model)
+
+
+@pytest.mark.parametrize("field", ["custom_objects", "oracle"])
+def test_code_of_the_user_is_known_by_its_sources(inputs: Inputs, tmp_path: Path, field: str) -> None:
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "layers.py").write_text(
+        "from . import helper\nfrom .deep.down import f\nimport alone, numpy\n"
+    )
+    (package / "helper.py").write_text("import pack.layers\n")
+    (package / "unrelated.py").write_text("")
+    (package / "deep").mkdir()
+    (package / "deep" / "down.py").write_text("def f(): ...\n")
+    (tmp_path / "alone.py").write_text("not Python at all")
+
+    def key() -> str | None:
+        return keys(inputs, **{field: "pack.layers:Thing"}).counted
+
+    seen = [key()]
+    for name in ("__init__.py", "layers.py", "helper.py", "deep/down.py", "../alone.py"):
+        path = package / name
+        path.write_text(path.read_text() + "\n# edited\n")
+        seen.append(key())
+    assert None not in seen
+    assert len(set(seen)) == len(seen)
+    (package / "unrelated.py").write_text("# edited\n")
+    assert key() == seen[-1]
+
+
+def test_code_that_is_not_there_is_not_known(inputs: Inputs) -> None:
+    found = keys(inputs, custom_objects="no_such_module_anywhere")
+    assert (found.code, found.model, found.counted) == (None, None, None)
+    assert found.tests is not None
+
+
+def test_installed_package_is_known(inputs: Inputs) -> None:
+    assert keys(inputs, custom_objects="json").model not in (None, keys(inputs).model)
