@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .backend import backend_of
 from .errors import unusable
 from .load.inputs import ModelInput, inputs_of, structure_of
-from .load.tests.testset import Block
+from .load.tests.testset import Block, map_arrays
 from .wire import ModelSummary
 
 if TYPE_CHECKING:
@@ -67,7 +68,22 @@ def fit(model: Any, summary: ModelSummary, sample: Block) -> Fit:
         return _zipped(structure, inputs, lambda tensor, one: _cast(ops, declared[places[id(tensor)]], one))
 
     batch = next((wanted.batch for wanted in declared if wanted.batch), None)
-    return Fit(adapt, cast, batch, _notices(summary, declared, batch))
+    stateful = [layer.name for layer in summary.all_layers() if layer.config.get("stateful") is True]
+    if batch is not None and not stateful and _takes_any_batch(model, batch, adapt, cast, sample):
+        batch = None
+    return Fit(adapt, cast, batch, _notices(stateful, declared, batch))
+
+
+def _takes_any_batch(model: Any, batch: int, adapt: Any, cast: Any, sample: Block) -> bool:
+    """Whether a declared size is only what the model was first called with, as of a Sequential without `Input`."""
+    backend = backend_of(model)
+    rows = 1 if batch != 1 else 2
+    few = map_arrays(lambda array: np.resize(array, (rows, *array.shape[1:])), sample.inputs)
+    try:
+        outputs = backend.call_model(model, cast(backend.ops, adapt(few)))
+    except Exception:
+        return False
+    return all(array.ndim > 0 and len(array) == rows for array in _leaves(outputs))
 
 
 def _select(declared: tuple[ModelInput, ...], inputs: Arrays) -> Callable[[Arrays], list[NDArray[Any]]]:
@@ -205,15 +221,14 @@ def _cast_undeclared(ops: Any, inputs: Any) -> Any:
 
 
 def _notices(
-    summary: ModelSummary, declared: tuple[ModelInput, ...], batch: int | None
+    stateful: list[str], declared: tuple[ModelInput, ...], batch: int | None
 ) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
-    stateful = [layer.name for layer in summary.all_layers() if layer.config.get("stateful") is True]
     if stateful:
         found.append(
             (
-                "stateful",
-                f"{_listed(stateful)} keep{'s' if len(stateful) == 1 else ''} its state from batch to batch: "
+                "stateful-layers",
+                f"{_listed(stateful)} {'keeps its' if len(stateful) == 1 else 'keep their'} state from batch to batch: "
                 "the tests are "
                 f"run in their order{f', {batch} at a time' if batch else ''}, from a state of zeros.",
             )
@@ -228,6 +243,14 @@ def _notices(
             )
         )
     return tuple(found)
+
+
+def _leaves(structure: Any) -> list[Any]:
+    if isinstance(structure, Mapping):
+        return [leaf for one in structure.values() for leaf in _leaves(one)]
+    if isinstance(structure, (list, tuple)):
+        return [leaf for one in structure for leaf in _leaves(one)]
+    return [structure]
 
 
 def _packed(structure: Any, leaf: Callable[[Any], Any]) -> Any:

@@ -89,11 +89,8 @@ def outputs_of(model: Any, loss: Loss) -> tuple[ModelOutput, ...]:
 
 def _declared_outputs(model: Any) -> list[tuple[str, Any]]:
     """Name and symbolic tensor of each output, in the order of the structure that the model returns."""
-    try:
-        flat = list(model.outputs or ())
-        structure = model.output if len(flat) > 1 or isinstance(model.output, Mapping) else None
-    except (AttributeError, ValueError, RuntimeError):  # a subclass, or not called yet
-        return []
+    flat = list(_attribute(model, "outputs") or ())
+    structure = _attribute(model, "output")
     if isinstance(structure, Mapping) and {id(one) for one in structure.values()} == {
         id(one) for one in flat
     }:
@@ -102,6 +99,13 @@ def _declared_outputs(model: Any) -> list[tuple[str, Any]]:
     if len(names) != len(flat):
         names = [str(getattr(_source(tensor)[0], "name", "")) for tensor in flat]
     return list(zip(map(str, names), flat, strict=True))
+
+
+def _attribute(model: Any, name: str) -> Any:
+    try:
+        return getattr(model, name, None)
+    except (ValueError, RuntimeError):  # not called yet
+        return None
 
 
 def output_activation(tensor: Any) -> str | None:

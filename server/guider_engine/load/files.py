@@ -142,7 +142,17 @@ def architecture(file: ModelFile) -> str:
     if not file.config or file.assets:
         return ""
     parts = (file.kind, file.version, file.config, file.compiled.get("loss"))
-    return json.dumps(parts, sort_keys=True, default=str)
+    return json.dumps(_numbered(parts, {}), sort_keys=True, default=str)
+
+
+def _numbered(value: Any, ids: dict[Any, int]) -> Any:
+    """With numbers for the addresses by which Keras tells objects that several layers share."""
+    if isinstance(value, Mapping):
+        return {
+            key: ids.setdefault(item, len(ids)) if key == "shared_object_id" else _numbered(item, ids)
+            for key, item in value.items()
+        }
+    return [_numbered(item, ids) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _damaged(path: Path, said: str, detail: str = "") -> EngineFailure:

@@ -78,12 +78,7 @@ def _loss_of_config(loss: Any) -> Loss:
         return _several(loss, _loss_of_config)
     options = loss["config"]
     if not isinstance(options, Mapping):  # a function, by its name
-        registered = loss.get("registered_name")
-        known = str(loss.get("module") or "").startswith(("keras", "builtins")) and registered in (
-            None,
-            options,
-        )
-        return Loss(str(options), False if known and _names_a_loss(options) else None)
+        return Loss(str(options), False if _names_a_loss(str(options)) else None)
     name = str(loss["class_name"])
     own = ">" in name or ">" in str(loss.get("registered_name") or "")
     logits = options.get("from_logits", None if own else False)

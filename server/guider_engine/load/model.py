@@ -214,8 +214,10 @@ def _read_by_some_keras(
             continue
         if library is keras:
             return model, ()
-        said = f"{file.path.name} was written by Keras 2 and is read by tf_keras {library.__version__}."
-        return model, (("keras-2-model", said),)
+        version = library.__version__
+        return model, (
+            ("keras-2-model", f"{file.path.name} was written by Keras 2 and is read by tf_keras {version}."),
+        )
     assert first is not None
     raise first
 
@@ -311,10 +313,11 @@ def _custom_object_missing(file: ModelFile, inputs: Inputs, missing: str, text: 
 def _own_objects(config: Any) -> Iterator[str]:
     """Names of what is not Keras' own in a configuration that Keras 3 wrote."""
     if isinstance(config, dict):
-        registered, module = config.get("registered_name"), str(config.get("module"))
-        if registered and "class_name" in config and not module.startswith(("keras", "builtins")):
-            inside = config.get("config")
-            yield inside if isinstance(inside, str) else str(config["class_name"])
+        name, module = config.get("class_name"), str(config.get("module"))
+        if name == "function" and isinstance(config.get("config"), str):
+            yield config["config"]
+        elif name and config.get("registered_name") and not module.startswith(("keras", "builtins")):
+            yield str(name)
         for item in config.values():
             yield from _own_objects(item)
     elif isinstance(config, list):
@@ -364,7 +367,7 @@ def _restore(model: Any, prefix: str) -> None:
 
     failed: AssertionError | None = None
     for checkpoint in (tf.train.Checkpoint(model), tf.train.Checkpoint(model=model)):
-        status = checkpoint.restore(prefix).expect_partial()
+        status = checkpoint.read(prefix).expect_partial()
         try:
             status.assert_existing_objects_matched()
         except AssertionError as error:
