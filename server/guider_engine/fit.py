@@ -54,6 +54,12 @@ def fit(model: Any, summary: ModelSummary, sample: Block) -> Fit:
     declared = inputs_of(model)
     if not declared:
         return Fit(_undeclared, _cast_undeclared, None)
+    if backend_of(model).name != "tensorflow" and any(wanted.dtype == "string" for wanted in declared):
+        raise unusable(
+            "input-type",
+            "The model takes text, which Keras computes with on TensorFlow alone. Set KERAS_BACKEND=tensorflow for the "
+            "project, or save the part of the model after the vectorization, and tests that were vectorized.",
+        )
     chosen = _select(declared, sample.inputs)
     first = [np.asarray(array) for array in chosen(sample.inputs)]
     fits = [_fitted(wanted, array, len(declared) > 1) for wanted, array in zip(declared, first, strict=True)]
@@ -176,7 +182,7 @@ def _spelled(shape: tuple[int | None, ...]) -> str:
 
 def _cast(ops: Any, wanted: ModelInput, tensor: Any) -> Any:
     if wanted.dtype == "string":
-        return tensor
+        return ops.convert_to_tensor(tensor)
     tensor = ops.cast(tensor, wanted.dtype)
     if wanted.layout == "dense":
         return tensor
@@ -216,7 +222,7 @@ def _cast_undeclared(ops: Any, inputs: Any) -> Any:
         return type(inputs)([_cast_undeclared(ops, one) for one in inputs])
     name = str(getattr(inputs.dtype, "name", inputs.dtype)).removeprefix("torch.")
     if name in ("object", "string"):
-        return inputs
+        return ops.convert_to_tensor(inputs)
     return ops.cast(inputs, "float32" if name.startswith("float") else name)
 
 

@@ -20,7 +20,6 @@ from guider_engine.load.tests import load_tests
 from guider_engine.session import Session
 from guider_engine.wire import Failure, Inputs
 
-KERAS_2 = Path(__file__).parents[1] / "fixtures" / "models" / "keras2.h5"
 X, Y = np.zeros((6, 3), dtype="float32"), np.arange(6) % 3
 
 
@@ -37,107 +36,6 @@ def write(folder: Path, **arrays: Any) -> list[str]:
 
 def small() -> Any:
     return keras.Sequential([layers.Input((3,)), layers.Dense(3, activation="softmax")])
-
-
-@pytest.mark.parametrize("suffix", [".keras", ".h5"])
-@pytest.mark.parametrize("keep", [0, 7, 200, -30])
-def test_truncated_model(tmp_path: Path, suffix: str, keep: int) -> None:
-    path = tmp_path / f"m{suffix}"
-    small().save(path)
-    path.write_bytes(path.read_bytes()[:keep])
-    found = failure(lambda: load_model(str(path), str(tmp_path), safe_mode=True))
-    assert (found.kind, found.code) == ("input", "model-damaged")
-    assert path.name in found.message
-
-
-@pytest.mark.parametrize("suffix", [".keras", ".h5"])
-def test_loss_is_read_without_compiling(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"m{suffix}"
-    for loss, name, logits in (
-        ("sparse_categorical_crossentropy", "sparse_categorical_crossentropy", False),
-        (keras.losses.SparseCategoricalCrossentropy(from_logits=True), "SparseCategoricalCrossentropy", True),
-        (None, None, False),
-    ):
-        model = small()
-        if loss is not None:
-            model.compile(loss=loss)
-        model.save(path)
-        loaded, summary = load_model(str(path), str(tmp_path), safe_mode=True)
-        assert (summary.loss, summary.from_logits) == (name, logits)
-        assert len(loaded.layers) == len(summary.layers) == 1
-
-
-@pytest.mark.filterwarnings("ignore:Do not pass an `input_shape`:UserWarning")
-def test_file_of_keras_2(tmp_path: Path) -> None:
-    """Written by Keras 2.15 with an optimizer that Keras 3 does not know; weights as in `same` below."""
-    same = keras.Sequential(
-        [
-            layers.Input((2,)),
-            layers.Dense(3, activation="relu"),
-            layers.Dropout(0.5),
-            layers.Dense(2, activation="softmax"),
-        ]
-    )
-    same.layers[0].set_weights([np.array([[1, 0, -1], [0, 1, 1]]), np.array([0, 0, 0.5])])
-    same.layers[2].set_weights([np.array([[2, 0], [0, 2], [0, 0]]), np.zeros(2)])
-    same.save(tmp_path / "same.keras")
-    tests = write(
-        tmp_path, x=np.random.default_rng(0).normal(size=(30, 2)).astype("float32"), y=np.arange(30) % 2
-    )
-    old, new = (
-        Session().localize(Inputs(str(model), tuple(tests), str(tmp_path)), quiet, quiet)
-        for model in (KERAS_2, tmp_path / "same.keras")
-    )
-    assert [layer.name for layer in old.model.layers] == ["hidden", "dropout", "answer"]
-    assert old.model.loss == "sparse_categorical_crossentropy"
-    assert 0 < old.tests.failed < 30
-    assert old.layers == new.layers
-
-
-def test_models_that_are_not_models(tmp_path: Path) -> None:
-    (tmp_path / "text.keras").write_text("not a model, though long enough to look like a file")
-    (tmp_path / "text.h5").write_text("not a model")
-    (tmp_path / "m.onnx").write_text("x")
-    (tmp_path / "saved_model").mkdir()
-    for name, code in (
-        ("nowhere.keras", "model-missing"),
-        ("text.keras", "model-damaged"),
-        ("text.h5", "model-damaged"),
-        ("m.onnx", "model-format"),
-        ("saved_model", "model-format"),
-    ):
-        path = str(tmp_path / name)
-        assert failure(lambda path=path: load_model(path, str(tmp_path), safe_mode=True)).code == code  # type: ignore[misc]
-
-
-def test_zip_that_is_no_keras_archive(tmp_path: Path) -> None:
-    np.savez(tmp_path / "m.npz", x=X)
-    (tmp_path / "m.npz").rename(tmp_path / "m.keras")
-    found = failure(lambda: load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=True))
-    assert found.kind == "input"
-    assert found.code in ("model-damaged", "model-unreadable")
-
-
-def test_unknown_custom_class_is_named(tmp_path: Path) -> None:
-    class Mine(layers.Layer):  # type: ignore[misc]
-        def call(self, x: Any) -> Any:
-            return x
-
-    keras.Sequential([layers.Input((3,)), Mine()]).save(tmp_path / "m.keras")
-    found = failure(lambda: load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=True))
-    assert found.code == "custom-object-missing"
-    assert "Mine" in found.message
-
-
-def test_lambda_is_not_run_unless_trusted(tmp_path: Path) -> None:
-    keras.Sequential([layers.Input((3,)), layers.Lambda(lambda x: x * 2)]).save(tmp_path / "m.keras")
-    found = failure(lambda: load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=True))
-    assert found.code == "model-unsafe"
-    assert "safe" in found.message
-    assert (
-        load_model(str(tmp_path / "m.keras"), str(tmp_path), safe_mode=False)[1].layers[0].class_name
-        == "Lambda"
-    )
 
 
 @pytest.mark.parametrize(
@@ -277,7 +175,7 @@ def test_functions_that_cannot_be_called_without_arguments_say_what_to_do(tmp_pa
 
     def said(name: str) -> str:
         spec = f"models_of_this_case:{name}"
-        found = failure(lambda: load_model(spec, str(tmp_path), safe_mode=True))
+        found = failure(lambda: load_model(Inputs(spec, (), str(tmp_path))))
         assert (found.kind, found.code) == ("input", "function-missing")
         return found.message
 

@@ -13,7 +13,8 @@ from tests.engine.conftest import Localize, quiet
 from tests.engine.reference import layer_scores
 
 from guider_engine.errors import EngineFailure
-from guider_engine.load.model import Loss, summarize
+from guider_engine.load.describe import summarize
+from guider_engine.load.loss import Loss
 from guider_engine.session import Session
 from guider_engine.spectrum.taps import observe, taps_of
 from guider_engine.wire import Inputs
@@ -71,6 +72,7 @@ def _seed() -> None:
     keras.utils.set_random_seed(5)
 
 
+KERAS_2 = Path(__file__).parents[1] / "fixtures" / "models" / "keras2.h5"
 X = np.random.default_rng(1).normal(size=(50, 4)).astype("float32")
 Y = np.arange(50) % 3
 
@@ -271,24 +273,6 @@ def test_summary_is_plain_data() -> None:
     assert relu.activation == "relu"
 
 
-@pytest.mark.parametrize(
-    ("build", "code"),
-    [
-        (lambda x: keras.Model([x, keras.Input((2,))], layers.Dense(3)(x)), "several-inputs"),
-        (lambda x: keras.Model(x, [layers.Dense(3)(x), layers.Dense(1)(x)]), "several-outputs"),
-        (
-            lambda x: keras.Model(x, layers.Dense(3, activation="softmax")(layers.Reshape((2, 2))(x))),
-            "output-rank",
-        ),
-    ],
-)
-def test_unsupported_models_are_refused_with_a_word(localize: Localize, build: Any, code: str) -> None:
-    with pytest.raises(EngineFailure) as caught:
-        localize(build(keras.Input((4,))), X, Y)
-    assert caught.value.failure.code == code
-    assert caught.value.failure.kind == "input"
-
-
 def test_model_from_a_function_of_the_project(session: Session, tmp_path: Path) -> None:
     model = keras.Sequential([layers.Input((4,)), layers.Dense(3, activation="softmax")])
     model.save(tmp_path / "m.keras")
@@ -304,3 +288,29 @@ def test_model_from_a_function_of_the_project(session: Session, tmp_path: Path) 
         session.localize(from_function, quiet, quiet).layers
         == session.localize(from_files, quiet, quiet).layers
     )
+
+
+@pytest.mark.filterwarnings("ignore:Do not pass an `input_shape`:UserWarning")
+def test_file_of_keras_2(tmp_path: Path) -> None:
+    """Written by Keras 2.15 with an optimizer that Keras 3 does not know; weights as in `same` below."""
+    same = keras.Sequential(
+        [
+            layers.Input((2,)),
+            layers.Dense(3, activation="relu"),
+            layers.Dropout(0.5),
+            layers.Dense(2, activation="softmax"),
+        ]
+    )
+    same.layers[0].set_weights([np.array([[1, 0, -1], [0, 1, 1]]), np.array([0, 0, 0.5])])
+    same.layers[2].set_weights([np.array([[2, 0], [0, 2], [0, 0]]), np.zeros(2)])
+    same.save(tmp_path / "same.keras")
+    np.savez(tmp_path / "t.npz", x=np.random.default_rng(0).normal(size=(30, 2)), y=np.arange(30) % 2)
+    tests = (str(tmp_path / "t.npz"),)
+    old, new = (
+        Session().localize(Inputs(str(model), tests, str(tmp_path)), quiet, quiet)
+        for model in (KERAS_2, tmp_path / "same.keras")
+    )
+    assert [layer.name for layer in old.model.layers] == ["hidden", "dropout", "answer"]
+    assert old.model.loss == "sparse_categorical_crossentropy"
+    assert 0 < old.tests.failed < 30
+    assert old.layers == new.layers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -29,12 +30,7 @@ def import_keras(version: str = "") -> Any:
         return _keras_2()
     backend = str(keras.backend.backend())
     if backend not in BACKENDS:
-        raise EngineFailure(
-            "environment",
-            "backend-unsupported",
-            f"Keras runs on its {backend} backend here; localization needs TensorFlow, JAX or PyTorch. "
-            "Set KERAS_BACKEND=tensorflow (or jax, torch) for the project.",
-        )
+        raise _unsupported(backend)
     return keras
 
 
@@ -69,11 +65,26 @@ def _of_tensorflow() -> Any:
         raise _missing(error) from error
     except ImportError as error:
         raise _broken("tensorflow", error) from error
+    try:
+        tf.keras.__version__  # noqa: B018  imported when it is first asked for anything
+    except (ImportError, AttributeError) as error:
+        raise _broken("keras", error) from error
     return tf.keras
 
 
+def _unsupported(backend: str) -> EngineFailure:
+    return EngineFailure(
+        "environment",
+        "backend-unsupported",
+        f"Keras runs on its {backend} backend here; localization needs TensorFlow, JAX or PyTorch. "
+        "Set KERAS_BACKEND=tensorflow (or jax, torch) for the project.",
+    )
+
+
 def _missing(error: ModuleNotFoundError) -> EngineFailure:
-    name = error.name or ""
+    chosen, name = os.environ.get("KERAS_BACKEND", ""), (error.name or "").partition(".")[0]
+    if chosen and chosen not in BACKENDS:
+        return _unsupported(chosen)
     if name not in BACKENDS:
         return _broken("keras", error)
     choose = "or choose the interpreter that has it (setting guider.interpreter, option --python)."
@@ -87,13 +98,13 @@ def _missing(error: ModuleNotFoundError) -> EngineFailure:
     return EngineFailure(
         "environment",
         "backend-missing",
-        f"Keras is set to its {name} backend (KERAS_BACKEND, or keras.json), and {name} is not installed for "
+        f"Keras is set to a backend (KERAS_BACKEND, or keras.json) that needs {name}, which is not installed for "
         f"{sys.executable}. Install it with: {sys.executable} -m pip install {name} — or set KERAS_BACKEND=tensorflow, "
         f"{choose}",
     )
 
 
-def _broken(package: str, error: ImportError) -> EngineFailure:
+def _broken(package: str, error: Exception) -> EngineFailure:
     return EngineFailure(
         "environment",
         "tensorflow-broken",
