@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import faulthandler
 import functools
-import importlib.metadata
 import os
 import platform
 import queue
@@ -25,8 +24,8 @@ from typing import NoReturn, Protocol
 
 from guider_engine import wire
 from guider_engine.request import Check, Report
+from guider_engine.versions import installed
 
-PACKAGES = ("keras", "tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-keras", "numpy", "jax", "torch")
 PROGRESS_INTERVAL = 0.05
 """Seconds between two messages of the same stage."""
 WATCH_INTERVAL = 2.0
@@ -39,12 +38,12 @@ NICENESS = 10
 class Worker(Protocol):
     """What does the work; `guider_engine.session.Session` in the product."""
 
-    def localize(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.Localization:
+    def localize(
+        self, inputs: wire.Inputs, report: Report, check: Check, cache: str = ""
+    ) -> wire.Localization:
         """Answer `wire.Localize`."""
 
-    def inspect(
-        self, model: str, root: str, safe_mode: bool, report: Report, check: Check
-    ) -> wire.ModelSummary:
+    def inspect(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.ModelSummary:
         """Answer `wire.Inspect`."""
 
     def probe(self, inputs: wire.Inputs, report: Report, check: Check) -> wire.ModelSummary:
@@ -93,15 +92,7 @@ def serve(incoming: int, outgoing: int, session_factory: Callable[[], Worker] = 
 
 def hello() -> wire.Hello:
     """Who this engine is; looks at the metadata of packages without importing them."""
-    packages = {}
-    for name in PACKAGES:
-        try:
-            version = importlib.metadata.version(name)
-        except Exception:  # broken metadata is not worth an engine that does not start
-            continue
-        if version:
-            packages[name] = str(version)
-    return wire.Hello(wire.PROTOCOL, os.getpid(), platform.python_version(), sys.executable, packages)
+    return wire.Hello(wire.PROTOCOL, os.getpid(), platform.python_version(), sys.executable, installed())
 
 
 class Channel:
@@ -233,13 +224,20 @@ def _watch_parent(parent: int) -> None:
 
 def _answer(session: Worker, request: wire.Request, report: Report, check: Check) -> wire.Message:
     if isinstance(request, wire.Localize):
-        return wire.Localized(request.request, session.localize(request.inputs, report, check))
+        return wire.Localized(request.request, session.localize(request.inputs, report, check, request.cache))
     if isinstance(request, wire.Probe):
         return wire.Inspected(request.request, session.probe(request.inputs, report, check))
     if isinstance(request, wire.Capture):
         return wire.Captured(request.request, session.capture(request.program, request.output, report, check))
-    summary = session.inspect(request.model, request.root, request.safe_mode, report, check)
-    return wire.Inspected(request.request, summary)
+    inputs = wire.Inputs(
+        request.model,
+        (),
+        request.root,
+        safe_mode=request.safe_mode,
+        load=request.load,
+        custom_objects=request.custom_objects,
+    )
+    return wire.Inspected(request.request, session.inspect(inputs, report, check))
 
 
 def _root(request: wire.Request) -> str:

@@ -56,7 +56,8 @@ class Keys:
 
     code: str | None
     """How the model is made from its file: the user's classes, the versions, safe mode."""
-    model: str | None
+    weights: str | None
+    """The model's file, and the record of its capture where it was captured."""
     tests: str | None
     counted: str | None
     """The hit spectrum: model, tests, and the options that counting depends on."""
@@ -81,16 +82,16 @@ class Contents:
         classes = self._function(inputs.custom_objects, inputs.root, check)
         oracle = self._function(inputs.oracle, inputs.root, check)
         code = _key(classes, inputs.safe_mode, inputs.custom_objects, _engine(), *keras_settings())
-        model = _key(code, self.model(inputs, check))
+        weights = self.weights(inputs, check)
         if inputs.test_data:
             items = [_key(Path(spec).name, self.item(spec, check)) for spec in inputs.test_data]
             tests = _key(_engine(), of_tests, *items)
         else:
             tests = None
-        return Keys(code, model, tests, _key(model, tests, oracle, counting))
+        return Keys(code, weights, tests, _key(code, weights, tests, oracle, counting))
 
-    def model(self, inputs: Inputs, check: Check) -> str | None:
-        """The content of the model and of the record of its capture, where it was captured.
+    def weights(self, inputs: Inputs, check: Check) -> str | None:
+        """See `Keys.weights`.
 
         Raises:
             CancelRequested: through ``check``.

@@ -1,33 +1,41 @@
 """One localization after another in a warm process.
 
-What a request needs again is kept: the model until its file changes, the traced step until the model or an option
-of the trace changes, the hit spectrum until the tests change too. So another formula costs no forward pass.
+What a request needs again is kept, by content: of the last model its memory and its compiled pass, of the last tests
+what was opened, of the last count its result, and results in a folder, too, for the next process. So
+
+- another formula, aggregation or weighting runs nothing,
+- new weights of the same architecture are put into the model that is there, whose pass stays compiled,
+- other tests or options are run by the model that is there.
 """
 
 from __future__ import annotations
 
 import gc
-import platform
+import sys
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .content import Contents, Keys
 from .request import Check, Report, Timer
+from .versions import versions
 from .wire import CaptureRecord, Inputs, Localization, ModelSummary, Program
 
 if TYPE_CHECKING:
-    from .counting import Counted
-    from .load.tests import TestSet
+    from .counting import Plan
+    from .kept import Entry
+    from .load.model import LoadedModel
+    from .load.tests.testset import TestSet
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model and what it was loaded from."""
+class Warm:
+    """A model in memory, and the keys of what it was loaded from (see `Keys`)."""
 
-    key: Hashable
-    model: Any
-    summary: ModelSummary
+    code: str | None
+    weights: str | None
+    loaded: LoadedModel
 
 
 class Session:
@@ -35,9 +43,12 @@ class Session:
 
     def __init__(self) -> None:
         """Nothing is imported or loaded before the first request."""
-        self._loaded: Loaded | None = None
-        self._counted: Counted | None = None
-        self._captured: dict[str, Loaded] = {}
+        self._contents = Contents()
+        self._warm: Warm | None = None
+        self._plan: Plan | None = None
+        self._tests: tuple[Hashable, TestSet] | None = None
+        self._entry: tuple[str, Entry] | None = None
+        self._captured: dict[str, Warm] = {}
 
     def capture(self, program: Program, output: str, report: Report, check: Check) -> CaptureRecord:
         """Run a program and keep what it trains, in the folder ``output`` and in memory.
@@ -47,69 +58,128 @@ class Session:
             CancelRequested: through ``check``.
         """
         from .capture.capture import capture
+        from .load.model import LoadedModel
 
         watched = capture(program, output, report, check)
-        self._loaded = self._counted = None
-        self._captured = {
-            entry.path: Loaded(_captured_key(entry.path), model, entry.model)
-            for entry, model in zip(watched.record.models, watched.models, strict=True)
-        }
+        self._forget()
+        self._captured = {}
+        for entry, model in zip(watched.record.models, watched.models, strict=True):
+            weights = self._contents.weights(Inputs(entry.path, (), program.root), check)
+            self._captured[entry.path] = Warm(None, weights, LoadedModel(model, entry.model))
         return watched.record
 
-    def inspect(self, model: str, root: str, safe_mode: bool, report: Report, check: Check) -> ModelSummary:
-        """The layers of a model.
+    def inspect(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
+        """The layers of a model; tests are not looked at.
 
         Raises:
             EngineFailure: the model cannot be loaded.
             CancelRequested: through ``check``.
         """
-        return self._load(model, root, safe_mode, report, check, Timer()).summary
+        keys = self._contents.keys(replace(inputs, test_data=()), check)
+        return self._model(keys, inputs, report, check, Timer()).summary
 
     def probe(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
-        """The layers of a model, if it can run the tests; one of them is run.
+        """The layers of a model, if it can run the tests; a few of them are run.
 
         Raises:
             EngineFailure: the model or the tests cannot be used, or do not fit each other.
             CancelRequested: through ``check``.
         """
-        loaded = self._load(inputs.model, inputs.root, inputs.safe_mode, report, check, Timer())
-        tests = self._tests(loaded, inputs, report, check, Timer())
-        from .counting import prepare
+        keys = self._contents.keys(inputs, check)
+        plan, _ = self._prepare(keys, inputs, report, check, Timer())
+        return plan.loaded.summary
 
-        prepare(loaded.model, loaded.summary, inputs.task, tests)
-        return loaded.summary
-
-    def localize(self, inputs: Inputs, report: Report, check: Check) -> Localization:
+    def localize(self, inputs: Inputs, report: Report, check: Check, cache: str = "") -> Localization:
         """Rank the layers of a model by suspicion.
+
+        Args:
+            inputs: files and options.
+            report: told what is being done.
+            check: raises when the request was cancelled.
+            cache: folder in which results of counting are kept for other processes; empty: none.
 
         Raises:
             EngineFailure: the model or the tests cannot be used, or do not fit each other.
             CancelRequested: through ``check``.
         """
         timer = Timer()
-        loaded = self._load(inputs.model, inputs.root, inputs.safe_mode, report, check, timer)
-        counted = self._count(loaded, inputs, report, check, timer)
-
+        with timer("content"):
+            keys = self._contents.keys(inputs, check)
+            entry = self._known(keys.counted, cache)
+        if entry is None:
+            entry = self._count(keys, inputs, report, check, timer)
+            self._keep(keys, entry, inputs, check, cache)
         from .localization import localization
 
         with timer("rank"):
-            found = localization(inputs, loaded.summary, counted, versions())
+            found = localization(inputs, entry.summary, entry.counted, entry.versions)
         return replace(found, timings=timer.seconds)
 
-    def _load(
-        self, spec: str, root: str, safe_mode: bool, report: Report, check: Check, timer: Timer
-    ) -> Loaded:
-        in_memory = self._captured.get(spec)
+    def _known(self, key: str | None, cache: str) -> Entry | None:
+        """What was counted before, in this process or in another one."""
+        if key is None:
+            return None
+        if self._entry is not None and self._entry[0] == key:
+            return self._entry[1]
+        if not cache:
+            return None
+        from .kept import Kept
+
+        entry = Kept(Path(cache)).read(key)
+        if entry is not None:
+            self._entry = key, entry
+        return entry
+
+    def _keep(self, keys: Keys, entry: Entry, inputs: Inputs, check: Check, cache: str) -> None:
+        """Keep what was counted, unless files changed while they were read: then nobody knows of what it is."""
+        after = self._contents.keys(inputs, check)
+        if after.weights != keys.weights or after.code != keys.code:
+            self._warm = self._plan = None
+        if after.tests != keys.tests:
+            self._tests = None
+        if keys.counted is None or after != keys:
+            return
+        self._entry = keys.counted, entry
+        if cache:
+            from .kept import Kept
+
+            Kept(Path(cache)).write(keys.counted, entry, check)
+
+    def _count(self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer) -> Entry:
+        self._entry = None
+        plan, tests = self._prepare(keys, inputs, report, check, timer)
+        from .counting import count
+        from .kept import Entry
+
+        counted, self._plan = count(plan, tests, inputs, report, check, timer)
+        return Entry(plan.loaded.summary, counted, versions())
+
+    def _prepare(
+        self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer
+    ) -> tuple[Plan, TestSet]:
+        loaded = self._model(keys, inputs, report, check, timer)
+        tests = self._open(keys, loaded, inputs, report, check, timer)
+        from .counting import prepare
+
+        with timer("prepare"):
+            self._plan = plan = prepare(loaded, tests, inputs, self._plan)
+        check()
+        return plan, tests
+
+    def _model(self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer) -> LoadedModel:
+        in_memory = self._captured.get(inputs.model)
         if in_memory is not None:
-            if in_memory.key == _captured_key(spec):
-                return in_memory
-            del self._captured[spec]  # another capture has written the folder since
-        key = (spec, safe_mode, signature(spec))
-        if self._loaded is not None and self._loaded.key == key and None not in key:
-            return self._loaded
-        self._loaded = self._counted = None
-        gc.collect()
-        report("import", "Importing TensorFlow", None)
+            if in_memory.weights == keys.weights:
+                return in_memory.loaded
+            del self._captured[inputs.model]  # another capture has written the folder since
+        warm, self._warm = self._warm, None
+        if warm is not None and self._serves(warm, keys, inputs, report, timer):
+            check()
+            self._warm = replace(warm, weights=keys.weights)
+            return warm.loaded
+        del warm
+        self._forget()
+        report("import", "Importing Keras", None)
         check()
         from .load.keras_import import import_keras
         from .load.model import load_model
@@ -117,65 +187,50 @@ class Session:
         with timer("import"):
             import_keras()
         check()
-        report("model", f"Loading {Path(spec).name}", None)
+        report("model", f"Loading {_name(inputs)}", None)
         with timer("model"):
-            model, summary = load_model(spec, root, safe_mode=safe_mode)
+            loaded = load_model(inputs)
         check()
-        self._loaded = Loaded(key, model, summary)
-        return self._loaded
+        self._warm = Warm(keys.code, keys.weights, loaded)
+        return loaded
 
-    def _count(self, loaded: Loaded, inputs: Inputs, report: Report, check: Check, timer: Timer) -> Counted:
-        options = (inputs.threshold, inputs.neurons_per_layer, inputs.seed, inputs.task)
-        data = tuple(signature(spec) for spec in inputs.test_data)
-        key = (loaded.key, inputs.test_data, data, options)
-        if self._counted is not None and self._counted.key == key and None not in data:
-            return self._counted
-        self._counted = None
-        from .counting import count
+    @staticmethod
+    def _serves(warm: Warm, keys: Keys, inputs: Inputs, report: Report, timer: Timer) -> bool:
+        """Whether the model in memory is the one that is asked for, or has become it by other weights."""
+        if keys.code is None or keys.weights is None or warm.code != keys.code:
+            return False
+        if warm.weights == keys.weights:
+            return True
+        from .load.model import load_weights
 
-        tests = self._tests(loaded, inputs, report, check, timer)
-        self._counted = count(key, loaded.model, loaded.summary, inputs, tests, report, check, timer)
-        return self._counted
+        report("model", f"Loading the weights of {_name(inputs)}", None)
+        with timer("weights"):
+            return load_weights(warm.loaded.model, inputs.model)
 
-    def _tests(self, loaded: Loaded, inputs: Inputs, report: Report, check: Check, timer: Timer) -> TestSet:
-        from .compatibility import only_input
+    def _open(
+        self, keys: Keys, loaded: LoadedModel, inputs: Inputs, report: Report, check: Check, timer: Timer
+    ) -> TestSet:
+        from .load.inputs import inputs_of
         from .load.tests import load_tests
 
-        only_input(loaded.model)  # before the tests are looked at: no test set would do
+        wanted = inputs_of(loaded.model)
+        key = (keys.tests, wanted)
+        if self._tests is not None and self._tests[0] == key and keys.tests is not None:
+            return self._tests[1]
+        self._tests = None
         report("tests", "Loading the test data", None)
         with timer("tests"):
-            tests = load_tests(inputs.test_data, inputs.root)
+            tests = load_tests(inputs, wanted, loaded.given, check)
         check()
+        if sys.platform != "win32":  # there, nobody could write a file that is held open
+            self._tests = key, tests
         return tests
 
-
-def signature(spec: str) -> Hashable | None:
-    """What changes when the file does; ``None`` where that cannot be known (``module:function``)."""
-    try:
-        stat = Path(spec).stat()
-    except OSError:
-        return None
-    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    def _forget(self) -> None:
+        """Let go of everything but captured models, before memory is needed for another one."""
+        self._warm = self._plan = self._tests = self._entry = None
+        gc.collect()
 
 
-def _captured_key(spec: str) -> Hashable:
-    """What changes when the folder of a capture is written again; the model's own file need not exist."""
-    from .load.captured import RECORD
-
-    return ("captured", spec, signature(str(Path(spec).with_name(RECORD))), signature(spec))
-
-
-def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
-    from importlib import metadata
-
-    import numpy as np
-    import tensorflow as tf
-
-    found = {"python": platform.python_version(), "numpy": np.__version__, "tensorflow": tf.__version__}
-    for package in ("keras", "guider-ls"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+def _name(inputs: Inputs) -> str:
+    return Path(inputs.model).name or inputs.load

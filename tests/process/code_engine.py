@@ -19,23 +19,23 @@ class CodeSession:
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
 
-    def inspect(self, model: str, root: str, safe_mode: bool, report: Report, check: Check) -> ModelSummary:
+    def inspect(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
         from guider_engine.wire import ModelSummary
 
         names: dict[str, Any] = {
             "report": report,
             "check": check,
-            "root": root,
+            "root": inputs.root,
             "kept": self.kept,
             "result": "",
         }
-        exec(model, names)
+        exec(inputs.model, names)
         return ModelSummary(str(names["result"]), "", (), None, False)
 
     def probe(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
         raise NotImplementedError
 
-    def localize(self, inputs: Inputs, report: Report, check: Check) -> Localization:
+    def localize(self, inputs: Inputs, report: Report, check: Check, cache: str = "") -> Localization:
         raise NotImplementedError
 
 

@@ -51,21 +51,21 @@ def test_same_content_elsewhere_has_the_same_keys(inputs: Inputs, tmp_path: Path
     [
         (
             {"formula": "dstar", "aggregation": "mean", "weighted": False},
-            {"code", "model", "tests", "counted"},
+            {"code", "weights", "tests", "counted"},
         ),
-        ({"threshold": 0.2}, {"code", "model", "tests"}),
-        ({"neurons_per_layer": None}, {"code", "model", "tests"}),
-        ({"neuron": "channel"}, {"code", "model", "tests"}),
-        ({"recurrent": "last"}, {"code", "model", "tests"}),
-        ({"tolerance": "5%"}, {"code", "model", "tests"}),
-        ({"accuracy": 0.5}, {"code", "model", "tests"}),
-        ({"quantile": 0.5}, {"code", "model", "tests"}),
-        ({"task": "regression"}, {"code", "model"}),
-        ({"seed": 8}, {"code", "model"}),
-        ({"label": "target"}, {"code", "model"}),
-        ({"image_scale": 0.5}, {"code", "model"}),
-        ({"max_tests": 10}, {"code", "model"}),
-        ({"safe_mode": False}, {"tests"}),
+        ({"threshold": 0.2}, {"code", "weights", "tests"}),
+        ({"neurons_per_layer": None}, {"code", "weights", "tests"}),
+        ({"neuron": "channel"}, {"code", "weights", "tests"}),
+        ({"recurrent": "last"}, {"code", "weights", "tests"}),
+        ({"tolerance": "5%"}, {"code", "weights", "tests"}),
+        ({"accuracy": 0.5}, {"code", "weights", "tests"}),
+        ({"quantile": 0.5}, {"code", "weights", "tests"}),
+        ({"task": "regression"}, {"code", "weights"}),
+        ({"seed": 8}, {"code", "weights"}),
+        ({"label": "target"}, {"code", "weights"}),
+        ({"image_scale": 0.5}, {"code", "weights"}),
+        ({"max_tests": 10}, {"code", "weights"}),
+        ({"safe_mode": False}, {"weights", "tests"}),
     ],
     ids=lambda value: str(next(iter(value))) if isinstance(value, dict) else "",
 )
@@ -106,12 +106,12 @@ def test_environment_of_keras_is_part_of_the_code(inputs: Inputs, monkeypatch: p
 def test_what_a_function_returns_cannot_be_known(inputs: Inputs, change: dict[str, Any]) -> None:
     found = keys(inputs, **change)
     assert found.counted is None
-    assert (found.model is None) == ("test_data" not in change)
+    assert (found.weights is None) == ("test_data" not in change)
 
 
 def test_missing_files_and_empty_names_have_no_key(inputs: Inputs) -> None:
-    assert keys(inputs, model="").model is None
-    assert keys(inputs, model=inputs.model + "x").model is None
+    assert keys(inputs, model="").weights is None
+    assert keys(inputs, model=inputs.model + "x").weights is None
     assert keys(inputs, test_data=(inputs.model, inputs.model + "x")).tests is None
 
 
@@ -121,15 +121,18 @@ def test_change_of_equal_size_at_the_same_time_is_seen(inputs: Inputs) -> None:
     path.write_bytes(b"MODEL")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     after = contents.keys(inputs, quiet)
-    assert (after.model != before.model, after.tests == before.tests) == (True, True)
+    assert (after.weights != before.weights, after.tests == before.tests) == (True, True)
 
 
 def test_settled_file_is_read_once(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = content._content
-    monkeypatch.setattr(
-        content, "_content", lambda path, *rest: (read.append(path.name), real(path, *rest))[1]
-    )
+
+    def note(path: Path, *rest: Any) -> str | None:
+        read.append(path.name)
+        return real(path, *rest)
+
+    monkeypatch.setattr(content, "_content", note)
     contents = Contents()
     age(Path(inputs.model))
     first = contents.keys(inputs, quiet)
@@ -137,7 +140,7 @@ def test_settled_file_is_read_once(inputs: Inputs, monkeypatch: pytest.MonkeyPat
     assert read == ["m.keras", "t.npz", "t.npz"]  # the tests have just been written
     Path(inputs.model).write_bytes(b"other")
     age(Path(inputs.model), 30)
-    assert contents.keys(inputs, quiet).model != first.model
+    assert contents.keys(inputs, quiet).weights != first.weights
 
 
 def test_touched_file_has_the_same_key(inputs: Inputs) -> None:
@@ -196,9 +199,9 @@ def test_large_file_is_known_by_its_state_and_samples(
     assert before is not None
     assert seen < 100
     stat = path.stat()
-    with path.open("r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"x")
+    with path.open("r+b") as opened:
+        opened.seek(-1, os.SEEK_END)
+        opened.write(b"x")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert Contents().item(str(path), quiet) != before
 
@@ -215,9 +218,9 @@ def test_record_of_a_capture_is_part_of_the_model(inputs: Inputs, tmp_path: Path
     before = keys(inputs)
     (tmp_path / "capture.json").write_text("{}")
     with_record = keys(inputs)
-    assert None is not with_record.model != before.model
+    assert None is not with_record.weights != before.weights
     Path(inputs.model).unlink()  # one that could not be saved
-    assert keys(inputs).model not in (None, with_record.model)
+    assert keys(inputs).weights not in (None, with_record.weights)
 
 
 @pytest.mark.parametrize("field", ["custom_objects", "oracle"])
@@ -250,9 +253,9 @@ def test_code_of_the_user_is_known_by_its_sources(inputs: Inputs, tmp_path: Path
 
 def test_code_that_is_not_there_is_not_known(inputs: Inputs) -> None:
     found = keys(inputs, custom_objects="no_such_module_anywhere")
-    assert (found.code, found.model, found.counted) == (None, None, None)
+    assert (found.code, found.counted) == (None, None)
     assert found.tests is not None
 
 
 def test_installed_package_is_known(inputs: Inputs) -> None:
-    assert keys(inputs, custom_objects="json").model not in (None, keys(inputs).model)
+    assert keys(inputs, custom_objects="json").code not in (None, keys(inputs).code)
