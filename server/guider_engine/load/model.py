@@ -17,7 +17,16 @@ from .captured import captured, gone, with_origins
 from .custom import custom_objects, registrations_kept
 from .describe import inner_layers as inner_layers
 from .describe import summarize
-from .files import ModelFile, architecture, quantized, read_file, refuse_code, refuse_quantized, unsafe
+from .files import (
+    ModelFile,
+    architecture,
+    quantized,
+    read_file,
+    refuse_code,
+    refuse_quantized,
+    unsafe,
+    weights_of,
+)
 from .functions import call, is_function
 from .keras_import import import_keras, is_keras_3, legacy_keras
 from .loss import loss_of, loss_of_config
@@ -348,7 +357,8 @@ def _put_weights(model: Any, file: ModelFile) -> None:
         if file.kind == "checkpoint":
             _restore(model, str(file.path))
         else:
-            model.load_weights(str(file.path))
+            with weights_of(file) as path:
+                model.load_weights(str(path))
     except MemoryError:
         raise
     except Exception as error:
