@@ -451,6 +451,31 @@ def test_weights_that_claim_more_than_there_is_memory(tmp_path: Path, name: str)
     assert "4,000 TB" in failure(lambda: load(path), "model-too-large").message
 
 
+def test_layers_that_put_out_more_than_there_is_memory(tmp_path: Path) -> None:
+    wide = keras.Sequential([layers.Input((3, 3, 1)), layers.UpSampling2D(10**6, name="wide")])
+    wide.save(tmp_path / "m.keras")
+    assert "wide" in failure(lambda: load(tmp_path / "m.keras"), "model-too-large").message
+
+
+def test_memory_that_ends_while_a_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_model(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    small().save(tmp_path / "m.keras")
+    monkeypatch.setattr(keras.models, "load_model", load_model)
+    with pytest.raises(EngineFailure) as caught:
+        load(tmp_path / "m.keras")
+    assert (caught.value.failure.kind, caught.value.failure.code) == ("environment", "out-of-memory")
+
+
+def test_archive_without_weights(tmp_path: Path) -> None:
+    small().save(tmp_path / "m.keras")
+    entries = _entries(tmp_path / "m.keras")
+    del entries["model.weights.h5"]
+    _write(tmp_path / "m.keras", entries)
+    assert "no weights" in failure(lambda: load(tmp_path / "m.keras"), "model-damaged").message
+
+
 def test_weights_in_other_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(bytes(100))
     small().save(tmp_path / "m.h5")

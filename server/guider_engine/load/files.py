@@ -90,7 +90,11 @@ def read_file(spec: str) -> ModelFile:
         if path.is_dir():
             return _folder(path)
         return _archive(path) if suffix == ".keras" else _hdf5(path)
-    except (OSError, zipfile.BadZipFile, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
+    except (EngineFailure, MemoryError):
+        raise
+    except ImportError as error:
+        raise unusable("model-unreadable", f"{path.name} cannot be read without h5py: {error}.") from error
+    except Exception as error:  # whatever h5py says of damaged files
         raise _damaged(
             path,
             f"cannot be read: {first_line(error)} It may be truncated or still being written; save it again.",
@@ -192,15 +196,16 @@ def _archive(path: Path) -> ModelFile:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if "config.json" not in entries:
             raise _damaged(path, "is a ZIP archive, but none of Keras: there is no config.json in it.")
-        _check_claim(path, sum(entry.file_size for entry in entries.values()))
+        packed = (entry for entry in entries.values() if entry.compress_type != zipfile.ZIP_STORED)
+        _check_claim(path, sum(entry.file_size for entry in packed))
         if entries["config.json"].file_size > LARGEST_CONFIG:
             raise _too_large(path, f"has a configuration of {spelled(entries['config.json'].file_size)}.")
         config = json.loads(archive.read("config.json"))
         metadata = json.loads(archive.read("metadata.json")) if "metadata.json" in entries else {}
-        weights = entries.get(WEIGHTS)
-        if weights is not None:
-            _check_weights(path, archive, weights)
-            _check_config(path, config, weights.file_size)
+        weights = [entry for name, entry in entries.items() if name.endswith(".weights.h5")]
+        if not weights:
+            raise _damaged(path, f"has no weights: there is no {WEIGHTS} in it. Save the model again.")
+        _check_config(path, config, sum(_check_weights(path, archive, entry) for entry in weights))
     return _described(path, config, metadata, any(name.startswith("assets/") for name in entries))
 
 
@@ -211,16 +216,17 @@ def _described(path: Path, config: Any, metadata: Any, assets: bool) -> ModelFil
     return ModelFile(path, "keras", str(metadata.get("keras_version", "")), config, compiled, assets)
 
 
-def _check_weights(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+def _check_weights(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
+    """See that an entry is an HDF5 file whose arrays can be read; their size in bytes."""
     with archive.open(entry) as weights:
         if weights.read(len(HDF5)) != HDF5:
             raise _damaged(path, "has weights that are no HDF5 file.")
     if entry.compress_type != zipfile.ZIP_STORED:
-        return  # seeking in it would unpack it again and again; Keras stores it
+        return entry.file_size  # seeking in it would unpack it again and again; Keras stores it
     import h5py
 
     with path.open("rb") as raw, h5py.File(_Part(raw, _offset(raw, entry), entry.file_size), "r") as file:
-        _check_datasets(path, file)
+        return _check_datasets(path, file)
 
 
 def _offset(raw: Any, entry: zipfile.ZipInfo) -> int:
@@ -259,28 +265,36 @@ class _Part(io.RawIOBase):
 
 def _hdf5(path: Path) -> ModelFile:
     """A ``.h5`` file: a whole model, or weights alone."""
+    import h5py
+
+    held = _open_hdf5(path)
+    with h5py.File(os.fspath(path), "r") as file:
+        if "model_config" in file.attrs:
+            config = json.loads(file.attrs["model_config"])
+            compiled = json.loads(file.attrs.get("training_config") or "{}")
+            if not isinstance(config, dict) or not isinstance(config.get("config"), (dict, list)):
+                raise _damaged(path, "has a configuration that describes no model.")
+            _check_config(path, config, held)
+            return ModelFile(path, "hdf5", _text(file.attrs.get("keras_version", "")), config, compiled)
+        known = {"layers", "_layer_checkpoint_dependencies", "vars", "optimizer", "top_level_model_weights"}
+        if "layer_names" in file.attrs or known & set(file):
+            return ModelFile(path, "weights", _text(file.attrs.get("keras_version", "")))
+        names = ", ".join(list(file)[:5])
+    raise unusable(
+        "model-format",
+        f"{path.name} is an HDF5 file of other data ({names or 'nothing'}), no Keras model.\n{path}",
+    )
+
+
+def _open_hdf5(path: Path) -> int:
+    """See that a file is an HDF5 file whose arrays can be read; their size in bytes."""
     with path.open("rb") as file:
         if file.read(len(HDF5)) != HDF5:
             raise _damaged(path, f"is not an HDF5 file ({path.stat().st_size} bytes). Save the model again.")
     import h5py
 
     with h5py.File(os.fspath(path), "r") as file:
-        _check_datasets(path, file)
-        if "model_config" in file.attrs:
-            config = json.loads(file.attrs["model_config"])
-            compiled = json.loads(file.attrs.get("training_config") or "{}")
-            if not isinstance(config, dict) or not isinstance(config.get("config"), (dict, list)):
-                raise _damaged(path, "has a configuration that describes no model.")
-            _check_config(path, config, path.stat().st_size)
-            return ModelFile(path, "hdf5", _text(file.attrs.get("keras_version", "")), config, compiled)
-        known = {"layers", "_layer_checkpoint_dependencies", "vars", "optimizer", "top_level_model_weights"}
-        if "layer_names" in file.attrs or known & set(file):
-            return ModelFile(path, "weights", _text(file.attrs.get("keras_version", "")))
-        held = ", ".join(list(file)[:5])
-    raise unusable(
-        "model-format",
-        f"{path.name} is an HDF5 file of other data ({held or 'nothing'}), no Keras model.\n{path}",
-    )
+        return _check_datasets(path, file)
 
 
 def _text(value: Any) -> str:
@@ -289,10 +303,14 @@ def _text(value: Any) -> str:
 
 def _folder(path: Path) -> ModelFile:
     """A SavedModel's folder, or what a ``.keras`` archive holds as a folder."""
-    if (path / "config.json").exists() and (path / "metadata.json").exists():
+    if (path / "config.json").exists() and (path / WEIGHTS).exists():
+        if (path / "config.json").stat().st_size > LARGEST_CONFIG:
+            raise _too_large(path, "has a configuration of absurd size.")
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
-        return _described(path, config, metadata, (path / "assets").exists())
+        metadata = path / "metadata.json"
+        known = json.loads(metadata.read_text(encoding="utf-8")) if metadata.exists() else {}
+        _check_config(path, config, _open_hdf5(path / WEIGHTS))
+        return _described(path, config, known, (path / "assets").exists())
     if (path / "keras_metadata.pb").exists() and (path / "saved_model.pb").exists():
         for name in ("saved_model.pb", "keras_metadata.pb"):
             if (path / name).stat().st_size == 0:
@@ -346,8 +364,12 @@ def _check_claim(path: Path, size: int) -> None:
         )
 
 
-def _check_datasets(path: Path, file: Any) -> None:
-    """Refuse shapes that claim more than there is memory, and data that lie in other files."""
+def _check_datasets(path: Path, file: Any) -> int:
+    """Refuse shapes that claim more than there is memory, and data that lie in other files.
+
+    Returns:
+        Bytes of all arrays, without those of the optimizer, which are not read.
+    """
     import h5py
 
     claimed = 0
@@ -357,22 +379,28 @@ def _check_datasets(path: Path, file: Any) -> None:
         if isinstance(found, h5py.Dataset):
             if found.is_virtual or found.external:
                 raise _damaged(path, f"takes its weights {name} from other files, which are not read.")
-            claimed += math.prod(map(int, found.shape or ())) * found.dtype.itemsize
+            if not name.startswith("optimizer"):
+                claimed += math.prod(map(int, found.shape or ())) * found.dtype.itemsize
 
     file.visititems(visit)
     _check_claim(path, claimed)
+    return claimed
 
 
 def _check_config(path: Path, config: Mapping[str, Any], held: int) -> None:
-    """Refuse a configuration with a layer that has more weights than the file has bytes."""
+    """Refuse a configuration whose layers have more weights than there are bytes of weights.
+
+    All together may have four times as many, since a layer that is shared may be described several times.
+    """
+    total = 0
     for class_name, options, shape in _layers(config):
         claimed = _weights(class_name, options, shape)
-        if claimed > held:
+        total += claimed
+        if claimed > held or total > 4 * held:
             raise _too_large(
                 path,
                 f"describes a layer {options.get('name', class_name)} ({class_name}) of at least {claimed:,} "
-                "weights, and "
-                f"holds {spelled(held)} of them: the file is damaged, or made to exhaust the memory.",
+                f"weights, and holds {spelled(held)} of them: the file is damaged, or made to exhaust the memory.",
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from guider_engine.errors import EngineFailure, first_line, unusable
+from guider_engine.memory import available_memory, spelled
 from guider_engine.wire import CapturedModel, CaptureRecord, Inputs, ModelSummary
 
 from .captured import captured, gone, with_origins
@@ -188,7 +190,21 @@ def _loaded(
 ) -> LoadedModel:
     if any(_is_quantized(layer) for layer in _layers(model)):
         raise quantized(name)
+    _check_outputs(summary, name)
     return LoadedModel(model, summary, given, notices)
+
+
+def _check_outputs(summary: ModelSummary, name: str) -> None:
+    """Refuse a model with a layer whose output for one test would not fit into the memory."""
+    memory = available_memory()
+    for layer in summary.all_layers():
+        size = 4 * math.prod(size or 1 for size in layer.output_shape or ())
+        if memory is not None and size > memory:
+            raise unusable(
+                "model-too-large",
+                f"The layer {layer.name} of {name} puts out {spelled(size)} for each test, more than the "
+                f"{spelled(memory)} of memory that are free.",
+            )
 
 
 def _read_by_some_keras(
@@ -264,9 +280,14 @@ def _read(keras: Any, file: ModelFile, inputs: Inputs, custom: dict[str, Any]) -
         options["safe_mode"] = inputs.safe_mode
     try:
         model = keras.models.load_model(str(file.path), **options)
-    except MemoryError:
-        raise
     except Exception as error:
+        if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
+            raise EngineFailure(
+                "environment",
+                "out-of-memory",
+                f"There is not enough memory to load {file.path.name}. Close other programs.",
+                detail=str(error),
+            ) from error
         raise _explain(keras, file, inputs, error) from error
     if not hasattr(model, "layers"):
         raise unusable(
