@@ -30,7 +30,7 @@ FRESH = 2.0
 """Seconds since a change within which another one may not show in the time of change."""
 MOST = 256
 """Items that are remembered."""
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17
 _SAMPLES = 64
 """Places of a large file that are read …"""
 _SAMPLE = 1 << 16

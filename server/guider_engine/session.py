@@ -62,7 +62,7 @@ class Session:
 
         watched = capture(program, output, report, check)
         self._forget()
-        self._captured = {}
+        self._tests, self._captured = None, {}
         for entry, model in zip(watched.record.models, watched.models, strict=True):
             weights = self._contents.weights(Inputs(entry.path, (), program.root), check)
             self._captured[entry.path] = Warm(None, weights, LoadedModel(model, entry.model))
@@ -227,8 +227,8 @@ class Session:
         return tests
 
     def _forget(self) -> None:
-        """Let go of everything but captured models, before memory is needed for another one."""
-        self._warm = self._plan = self._tests = self._entry = None
+        """Let go of the model and of what was counted, before memory is needed for another one."""
+        self._warm = self._plan = self._entry = None
         gc.collect()
 
 
