@@ -74,7 +74,7 @@ def fit(model: Any, summary: ModelSummary, sample: Block) -> Fit:
         return _zipped(structure, inputs, lambda tensor, one: _cast(ops, declared[places[id(tensor)]], one))
 
     batch = next((wanted.batch for wanted in declared if wanted.batch), None)
-    stateful = [layer.name for layer in summary.all_layers() if layer.config.get("stateful") is True]
+    stateful = [layer.name for layer in summary.all_layers() if _is_stateful(layer.config)]
     if batch is not None and not stateful and _takes_any_batch(model, batch, adapt, cast, sample):
         batch = None
     return Fit(adapt, cast, batch, _notices(stateful, declared, batch))
@@ -224,6 +224,13 @@ def _cast_undeclared(ops: Any, inputs: Any) -> Any:
     if name in ("object", "string"):
         return ops.convert_to_tensor(inputs)
     return ops.cast(inputs, "float32" if name.startswith("float") else name)
+
+
+def _is_stateful(config: Any) -> bool:
+    """Whether a layer, or one that it wraps, keeps its state."""
+    if isinstance(config, Mapping):
+        return config.get("stateful") is True or any(map(_is_stateful, config.values()))
+    return isinstance(config, list) and any(map(_is_stateful, config))
 
 
 def _notices(

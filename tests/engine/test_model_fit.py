@@ -242,6 +242,23 @@ def test_stateful_layers_begin_anew(library: str) -> None:
     assert [(code, "memory" in message) for code, message in how.notices] == [("stateful-layers", True)]
 
 
+def test_stateful_layer_within_another() -> None:
+    wrapped = layers.Bidirectional(layers.GRU(2, stateful=True), name="both")
+    model = keras.Sequential([layers.Input(batch_shape=(2, 3, 1)), wrapped])
+    x = RNG.normal(size=(2, 3, 1)).astype("float32")
+    assert run(model, x) == pytest.approx(run(model, x))
+    assert [(code, "both keeps" in message) for code, message in fitted(model, x).notices] == [
+        ("stateful-layers", True)
+    ]
+
+
+def test_inputs_without_a_name_are_called_like_their_layer() -> None:
+    model = keras.Sequential([layers.Input((2,)), layers.Dense(1)])
+    tensor = keras.Input((2,))
+    assert inputs_of(keras.Model(tensor, layers.Dense(1)(tensor)))[0].name.startswith("input_layer")
+    assert inputs_of(model)[0].name.startswith("input_layer")
+
+
 class Sum(keras.Model):  # type: ignore[misc]
     """Declares no inputs."""
 

@@ -36,6 +36,10 @@ class Tests:
 
     inputs: Any
     total = 5
+    description = ""
+    notices: tuple[tuple[str, str], ...] = ()
+    available = None
+    classes: tuple[str, ...] = ()
 
     def blocks(self, rows: int) -> Iterator[Block]:
         labels = np.array(FAILED, np.float32)

@@ -68,7 +68,8 @@ def _named(structure: Any) -> list[tuple[str, Any]]:
 def _input(tensor: Any, key: str) -> ModelInput:
     shape = _shape(tensor)
     dtype = str(getattr(tensor.dtype, "name", tensor.dtype))
-    name = key or str(tensor.name).partition(":")[0]
+    history = getattr(tensor, "_keras_history", None)
+    name = key or str((history[0] if history else tensor).name).partition(":")[0]
     if shape is None:
         return ModelInput(name, None, dtype, layout=_layout(tensor))
     return ModelInput(name, shape[1:], dtype, shape[0] if shape else None, _layout(tensor))
