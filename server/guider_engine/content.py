@@ -10,8 +10,9 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,7 +33,7 @@ MOST = 256
 """Items that are remembered."""
 _CHUNK = 1 << 17
 _SAMPLES = 64
-"""Places of a large file that are read …"""
+"""Places that are read of large files together, if they are no more …"""
 _SAMPLE = 1 << 16
 """… so many bytes each."""
 
@@ -144,22 +145,27 @@ class Contents:
 
 def _state(path: Path, check: Check) -> State:
     """Of a file, or of all files in a folder in the order of their names; empty where there is none."""
-    found = []
-    for file in _files(path):
-        check()
-        try:
-            stat = file.stat()
-        except OSError:
-            continue
-        found.append((file.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns, stat.st_ino))
-    return tuple(found)
-
-
-def _files(path: Path) -> Iterable[Path]:
     try:
-        return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    except OSError:  # a folder that was removed meanwhile
-        return []
+        stat = path.stat()
+        if not path.is_dir():
+            return ((".", stat.st_size, stat.st_mtime_ns, stat.st_ino),)
+        return tuple(sorted(_walk(str(path), "", {os.path.realpath(path)}, check)))
+    except OSError:
+        return ()
+
+
+def _walk(folder: str, prefix: str, above: set[str], check: Check) -> Iterator[tuple[str, int, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            check()
+            name = f"{prefix}{entry.name}"
+            if entry.is_dir():
+                inner = os.path.realpath(entry.path)
+                if inner not in above:  # a link may lead back
+                    yield from _walk(entry.path, f"{name}/", above | {inner}, check)
+            elif entry.is_file():
+                stat = entry.stat()
+                yield name, stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 def _content(path: Path, state: State, check: Check) -> str | None:
@@ -169,9 +175,11 @@ def _content(path: Path, state: State, check: Check) -> str | None:
         digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
         if large:
             digest.update(f"{changed}\0{inode}\0".encode())
+            if len(state) > _SAMPLES:
+                continue
         try:
             with path.joinpath(name).open("rb") as file:
-                for block in _sampled(file, size) if large else _whole(file, size):
+                for block in _sampled(file, size, _SAMPLES // len(state)) if large else _whole(file, size):
                     check()
                     digest.update(block)
         except OSError:
@@ -186,9 +194,8 @@ def _whole(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield block
 
 
-def _sampled(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Some blocks, evenly spread, with the first and the last; of a small file, all."""
-    places = max(1, min(_SAMPLES, size // _SAMPLE))
+def _sampled(file: BinaryIO, size: int, places: int) -> Iterator[bytes]:
+    """Blocks, evenly spread, with the first and the last."""
     for i in range(places):
         file.seek(max(size - _SAMPLE, 0) * i // max(places - 1, 1))
         yield file.read(_SAMPLE)

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import tracemalloc
+import warnings
 import weakref
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,8 @@ def result(found: Localization) -> bytes:
 
 def traces(session: Session) -> int:
     assert session._plan is not None
-    return session._plan.stream.traces
+    stream: Any = session._plan.stream
+    return int(stream.traces)
 
 
 def with_(inputs: Inputs, **changes: Any) -> Inputs:
@@ -66,12 +68,12 @@ def with_(inputs: Inputs, **changes: Any) -> Inputs:
 
 def test_another_formula_or_aggregation_runs_nothing(session: Session, inputs: Inputs) -> None:
     assert {"model", "spectrum"} <= stages(session, inputs)
-    for formula in FORMULAS:
-        for change in ({}, {"aggregation": "mean"}, {"weighted": False}):
-            warm = session.localize(with_(inputs, formula=formula, **change), quiet, quiet)
-            cold = Session().localize(with_(inputs, formula=formula, **change), quiet, quiet)
-            assert set(warm.timings) == {"content", "rank"}
-            assert result(warm) == result(cold)
+    changes = [{"formula": formula} for formula in FORMULAS]
+    for change in (*changes, {"aggregation": "mean"}, {"weighted": False}):
+        warm = session.localize(with_(inputs, **change), quiet, quiet)
+        cold = Session().localize(with_(inputs, **change), quiet, quiet)
+        assert set(warm.timings) == {"content", "rank"}
+        assert result(warm) == result(cold)
 
 
 def test_options_of_the_spectrum_count_again_without_loading_the_model(
@@ -101,6 +103,74 @@ def test_new_weights_are_put_into_the_model_that_is_there(
         assert result(after) == result(Session().localize(inputs, quiet, quiet))
     write_model(tmp_path, 0)
     assert result(session.localize(inputs, quiet, quiet)) == result(before)
+
+
+def several_kinds() -> keras.Model:
+    """Layers of which each has its own way to hold weights or state."""
+    image = layers.Input((6, 6, 1), name="image")
+    x = layers.Conv2D(3, 3, name="conv")(image)
+    x = layers.BatchNormalization(name="norm")(x)
+    x = layers.Dropout(0.5, name="dropout")(x)
+    x = layers.Reshape((16, 3), name="steps")(x)
+    x = layers.Bidirectional(layers.LSTM(2, name="lstm"), name="both")(x)
+    nested = keras.Sequential(
+        [layers.Input((4,), name="i"), layers.Dense(4, "relu", name="d")], name="nested"
+    )
+    return keras.Model(image, layers.Dense(3, name="logits")(nested(x)), name="model")
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_new_weights_of_layers_of_every_kind(session: Session, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"m{suffix}"
+    x = np.random.default_rng(0).normal(size=(30, 6, 6, 1)).astype("float32")
+    np.savez(tmp_path / "t.npz", x=x, y=np.arange(30) % 3)
+    inputs = Inputs(str(path), (str(tmp_path / "t.npz"),), str(tmp_path))
+    random = np.random.default_rng(1)
+    results, traced = set(), set()
+    for _ in range(2):
+        model = several_kinds()
+        model.set_weights([random.uniform(0.1, 1, w.shape) for w in model.get_weights()])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.save(path)
+        found = session.localize(inputs, quiet, quiet)
+        assert result(found) == result(Session().localize(inputs, quiet, quiet))
+        results.add(result(found))
+        traced.add(traces(session))
+    assert "weights" in found.timings
+    assert "model" not in found.timings
+    assert (len(results), len(traced)) == (2, 1)
+
+
+def test_code_of_the_project_is_part_of_what_is_kept(
+    session: Session, inputs: Inputs, tmp_path: Path
+) -> None:
+    code = tmp_path / "layers_of_this_project.py"
+    text = """
+import keras
+
+class Scale(keras.layers.Layer):
+    def call(self, x):
+        return FACTOR * x
+"""
+    code.write_text(text.replace("FACTOR", "1.0"))
+    spec = "layers_of_this_project:Scale"
+
+    class Scale(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x
+
+    keras.Sequential([layers.Input((3,)), Scale(), layers.Dense(3, "softmax")]).save(tmp_path / "m.keras")
+    own, cache = with_(inputs, custom_objects=spec), str(tmp_path / "cache")
+    before = session.localize(own, quiet, quiet, cache)
+    assert set(session.localize(own, quiet, quiet, cache).timings) == {"content", "rank"}
+    code.write_text(text.replace("FACTOR", "-1.0"))
+    after = session.localize(own, quiet, quiet, cache)
+    assert "model" in after.timings
+    assert after.layers != before.layers
+    assert result(after) == result(Session().localize(own, quiet, quiet))
+    code.write_text(text.replace("FACTOR", "1.0"))
+    assert result(session.localize(own, quiet, quiet, cache)) == result(before)
 
 
 def test_kept_counts_are_not_touched_by_the_next_pass(session: Session, tmp_path: Path) -> None:
@@ -283,6 +353,19 @@ def test_cancel_stops_at_every_stage_and_the_session_goes_on(session: Session, i
         with pytest.raises(CancelRequested):
             Session().localize(inputs, quiet, stop)
     assert session.localize(inputs, quiet, quiet).outcome == "ranking"
+
+
+def test_pass_that_was_cancelled_leaves_nothing_behind(session: Session, inputs: Inputs) -> None:
+    def stop(stage: str, _message: str, _fraction: float | None) -> None:
+        if stage == "spectrum":
+            raise CancelRequested
+
+    with pytest.raises(CancelRequested):
+        session.localize(inputs, stop, quiet)
+    traced = traces(session)
+    found = session.localize(inputs, quiet, quiet)
+    assert traces(session) == traced
+    assert result(found) == result(Session().localize(inputs, quiet, quiet))
 
 
 def test_progress_names_the_stages_in_order(session: Session, inputs: Inputs) -> None:

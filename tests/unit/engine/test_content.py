@@ -183,6 +183,31 @@ def test_folder_is_known_by_names_and_content_of_all_that_is_in_it(tmp_path: Pat
     assert len({before, moved, changed, key()}) == 4
 
 
+def test_folder_is_followed_through_links_and_not_round_in_them(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "images", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "1.png").write_bytes(b"1")
+    try:
+        (folder / "cat").symlink_to(elsewhere, target_is_directory=True)
+        (folder / "round").symlink_to(folder, target_is_directory=True)
+    except OSError:
+        pytest.skip("links are not allowed here")
+    before = Contents().item(str(folder), quiet)
+    (elsewhere / "1.png").write_bytes(b"2")
+    assert None is not before != Contents().item(str(folder), quiet)
+
+
+def test_large_folder_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "LARGE", 1_000)
+    for i in range(content._SAMPLES + 1):
+        (tmp_path / f"{i}.png").write_bytes(b"x" * 100)
+    monkeypatch.setattr(content, "_sampled", None)
+    before = Contents().item(str(tmp_path), quiet)
+    (tmp_path / "0.png").write_bytes(b"y" * 101)
+    assert None is not before != Contents().item(str(tmp_path), quiet)
+
+
 def test_large_file_is_known_by_its_state_and_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
