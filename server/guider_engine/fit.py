@@ -111,8 +111,7 @@ def _select(declared: tuple[ModelInput, ...], inputs: Arrays) -> Callable[[Array
         raise unusable(
             "input-count",
             f"The model takes {len(declared)} inputs ({_listed(names)}), the test data have {given}. Save one "
-            "array for "
-            "each input, named like it: np.savez('test.npz', "
+            "array for each input, named like it: np.savez('test.npz', "
             + ", ".join(f"{name}=…" for name in names)
             + ", y=labels).",
         )
@@ -132,8 +131,7 @@ def _fitted(wanted: ModelInput, array: NDArray[Any], several: bool) -> Fitted:
             "model.predict, after vectorization."
             if text
             else f"The model takes text{of}, the test inputs are numbers ({array.dtype}). Save the text "
-            "itself: the model "
-            "vectorizes it.",
+            "itself: the model vectorizes it.",
         )
     shape = _target(wanted, tuple(array.shape[1:]), of)
     if text:
@@ -242,8 +240,7 @@ def _notices(
             (
                 "stateful-layers",
                 f"{_listed(stateful)} {'keeps its' if len(stateful) == 1 else 'keep their'} state from batch to batch: "
-                "the tests are "
-                f"run in their order{f', {batch} at a time' if batch else ''}, from a state of zeros.",
+                f"the tests are run in their order{f', {batch} at a time' if batch else ''}, from a state of zeros.",
             )
         )
     ragged = [wanted.name for wanted in declared if wanted.layout == "ragged"]

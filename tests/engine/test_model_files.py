@@ -17,7 +17,7 @@ import tensorflow as tf
 from keras import layers
 
 from guider_engine.errors import EngineFailure
-from guider_engine.load import files
+from guider_engine.load import claims, files
 from guider_engine.load.model import LoadedModel, load_model, load_weights
 from guider_engine.wire import Failure, Inputs
 
@@ -125,7 +125,7 @@ def test_file_of_keras_3_under_keras_2(
     tmp_path: Path, tf_keras: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small().save(tmp_path / "m.keras")
-    monkeypatch.setattr("guider_engine.load.model.import_keras", lambda: tf_keras)
+    monkeypatch.setattr("guider_engine.load.reading.import_keras", lambda: tf_keras)
     found = failure(lambda: load(tmp_path / "m.keras"), "model-version")
     assert f"written by Keras {keras.__version__}" in found.message
     assert tf_keras.__version__ in found.message
@@ -408,7 +408,7 @@ def test_other_files(tmp_path: Path) -> None:
 def test_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small().save(tmp_path / "m.keras")
     entries = _entries(tmp_path / "m.keras")
-    monkeypatch.setattr(files, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(claims, "available_memory", lambda: 1 << 20)
     _write(tmp_path / "m.keras", {**entries, "assets/zeros": bytes(2 << 20)}, zipfile.ZIP_DEFLATED)
     assert (tmp_path / "m.keras").stat().st_size < 40_000
     assert "1.0 MB" in failure(lambda: load(tmp_path / "m.keras"), "model-too-large").message

@@ -83,7 +83,6 @@ def _named(spec: str, module: ModuleType, name: str) -> dict[str, Any]:
         raise unusable(
             "custom-objects-type",
             f"{spec} is a {type(found).__name__}; expected a dictionary of names and classes or functions, a "
-            "class, or a "
-            "function that returns such a dictionary.",
+            "class, or a function that returns such a dictionary.",
         )
     return dict(found)

@@ -163,6 +163,12 @@ def _activation_of(layer: Any) -> str | None:
     return found
 
 
+def layers_within(model: Any) -> list[Any]:
+    """All layers, at any depth."""
+    flatten = getattr(model, "_flatten_layers", None)
+    return list(model.layers) if flatten is None else list(flatten(include_self=False))
+
+
 def inner_layers(layer: Any) -> list[Any]:
     """Layers to be shown inside ``layer``: those of a nested model, or of a composite layer not Keras' own."""
     if any(base.__name__ == "Model" for base in type(layer).__mro__):

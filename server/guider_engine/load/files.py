@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
+import glob
 import json
-import math
 import os
 import re
 import zipfile
@@ -16,23 +15,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from guider_engine.errors import EngineFailure, first_line, unusable
-from guider_engine.memory import available_memory, spelled
+from guider_engine.memory import spelled
+
+from .claims import check_config, check_entry, check_hdf5, check_size, damaged, too_large
 
 Kind = Literal["keras", "hdf5", "saved-model", "weights", "checkpoint"]
 
 WEIGHTS = "model.weights.h5"
 """Within a ``.keras`` archive."""
-HDF5 = b"\x89HDF\r\n\x1a\n"
 LARGEST_CONFIG = 256 << 20
 """Bytes of a configuration at most; that of a model with ten thousand layers has a few million."""
 
 _OTHERS = {
-    (
-        ".pkl",
-        ".pickle",
-        ".joblib",
-        ".dill",
-    ): "a pickle, which can run any code when it is read and is never loaded",
+    (".pkl", ".pickle", ".joblib"): "a pickle, which can run any code when it is read and is never loaded",
     (".pt", ".pth", ".ckpt", ".safetensors"): "a file of PyTorch or of another library",
     (".onnx",): "an ONNX file",
     (".tflite",): "a TensorFlow Lite file, which has no layers any more",
@@ -85,7 +80,7 @@ def read_file(spec: str) -> ModelFile:
             f"SavedModel's folder: model.save('model.keras').\n{path}",
         )
     if not path.is_dir() and path.stat().st_size == 0:
-        raise _damaged(path, "is empty (0 bytes). Train and save the model again.")
+        raise damaged(path, "is empty (0 bytes). Train and save the model again.")
     try:
         if path.is_dir():
             return _folder(path)
@@ -95,7 +90,7 @@ def read_file(spec: str) -> ModelFile:
     except ImportError as error:
         raise unusable("model-unreadable", f"{path.name} cannot be read without h5py: {error}.") from error
     except Exception as error:  # whatever h5py says of damaged files
-        raise _damaged(
+        raise damaged(
             path,
             f"cannot be read: {first_line(error)} It may be truncated or still being written; save it again.",
             str(error),
@@ -140,8 +135,7 @@ def quantized(name: str) -> EngineFailure:
     return unusable(
         "model-quantized",
         f"{name} is quantized: its layers compute with rounded weights, and what is wrong with it was so "
-        "before. Save the "
-        "model before model.quantize(…), and name that file.",
+        "before. Save the model before model.quantize(…), and name that file.",
     )
 
 
@@ -175,19 +169,11 @@ def _numbered(value: Any, ids: dict[Any, int]) -> Any:
     return [_numbered(item, ids) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _damaged(path: Path, said: str, detail: str = "") -> EngineFailure:
-    return unusable("model-damaged", f"{path.name} {said}\n{path}", detail=detail)
-
-
-def _too_large(path: Path, said: str) -> EngineFailure:
-    return unusable("model-too-large", f"{path.name} {said} It was not loaded.\n{path}")
-
-
 def _archive(path: Path) -> ModelFile:
     """A ``.keras`` file."""
     size = path.stat().st_size
     if not zipfile.is_zipfile(path):
-        raise _damaged(
+        raise damaged(
             path,
             f"is not a whole .keras archive ({size} bytes): truncated, still being written, or another format. Save "
             "the model again with model.save('….keras').",
@@ -195,86 +181,39 @@ def _archive(path: Path) -> ModelFile:
     with zipfile.ZipFile(path) as archive:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if "config.json" not in entries:
-            raise _damaged(path, "is a ZIP archive, but none of Keras: there is no config.json in it.")
+            raise damaged(path, "is a ZIP archive, but none of Keras: there is no config.json in it.")
         packed = (entry for entry in entries.values() if entry.compress_type != zipfile.ZIP_STORED)
-        _check_claim(path, sum(entry.file_size for entry in packed))
+        check_size(path, sum(entry.file_size for entry in packed))
         if entries["config.json"].file_size > LARGEST_CONFIG:
-            raise _too_large(path, f"has a configuration of {spelled(entries['config.json'].file_size)}.")
+            raise too_large(path, f"has a configuration of {spelled(entries['config.json'].file_size)}.")
         config = json.loads(archive.read("config.json"))
         metadata = json.loads(archive.read("metadata.json")) if "metadata.json" in entries else {}
         weights = [entry for name, entry in entries.items() if name.endswith(".weights.h5")]
         if not weights:
-            raise _damaged(path, f"has no weights: there is no {WEIGHTS} in it. Save the model again.")
-        _check_config(path, config, sum(_check_weights(path, archive, entry) for entry in weights))
+            raise damaged(path, f"has no weights: there is no {WEIGHTS} in it. Save the model again.")
+        check_config(path, config, sum(check_entry(path, archive, entry) for entry in weights))
     return _described(path, config, metadata, any(name.startswith("assets/") for name in entries))
 
 
 def _described(path: Path, config: Any, metadata: Any, assets: bool) -> ModelFile:
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
-        raise _damaged(path, "has a config.json that describes no model.")
+        raise damaged(path, "has a config.json that describes no model.")
     compiled = config.pop("compile_config", None) or {}
     return ModelFile(path, "keras", str(metadata.get("keras_version", "")), config, compiled, assets)
-
-
-def _check_weights(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
-    """See that an entry is an HDF5 file whose arrays can be read; their size in bytes."""
-    with archive.open(entry) as weights:
-        if weights.read(len(HDF5)) != HDF5:
-            raise _damaged(path, "has weights that are no HDF5 file.")
-    if entry.compress_type != zipfile.ZIP_STORED:
-        return entry.file_size  # seeking in it would unpack it again and again; Keras stores it
-    import h5py
-
-    with path.open("rb") as raw, h5py.File(_Part(raw, _offset(raw, entry), entry.file_size), "r") as file:
-        return _check_datasets(path, file)
-
-
-def _offset(raw: Any, entry: zipfile.ZipInfo) -> int:
-    """Where an entry's bytes begin: after its local header and two fields of variable length."""
-    raw.seek(entry.header_offset + 26)
-    name, extra = (int.from_bytes(raw.read(2), "little") for _ in range(2))
-    return int(entry.header_offset) + 30 + name + extra
-
-
-class _Part(io.RawIOBase):
-    """Part of a file as a file."""
-
-    def __init__(self, raw: Any, start: int, size: int) -> None:
-        super().__init__()
-        self._raw, self._start, self._size, self._at = raw, start, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        self._raw.seek(self._start + self._at)
-        read: int = self._raw.readinto(memoryview(buffer)[: max(0, self._size - self._at)])
-        self._at += read
-        return read
 
 
 def _hdf5(path: Path) -> ModelFile:
     """A ``.h5`` file: a whole model, or weights alone."""
     import h5py
 
-    held = _open_hdf5(path)
+    held = check_hdf5(path)
     with h5py.File(os.fspath(path), "r") as file:
         if "model_config" in file.attrs:
             config = json.loads(file.attrs["model_config"])
             compiled = json.loads(file.attrs.get("training_config") or "{}")
             if not isinstance(config, dict) or not isinstance(config.get("config"), (dict, list)):
-                raise _damaged(path, "has a configuration that describes no model.")
-            _check_config(path, config, held)
+                raise damaged(path, "has a configuration that describes no model.")
+            check_config(path, config, held)
             return ModelFile(path, "hdf5", _text(file.attrs.get("keras_version", "")), config, compiled)
         known = {"layers", "_layer_checkpoint_dependencies", "vars", "optimizer", "top_level_model_weights"}
         if "layer_names" in file.attrs or known & set(file):
@@ -286,17 +225,6 @@ def _hdf5(path: Path) -> ModelFile:
     )
 
 
-def _open_hdf5(path: Path) -> int:
-    """See that a file is an HDF5 file whose arrays can be read; their size in bytes."""
-    with path.open("rb") as file:
-        if file.read(len(HDF5)) != HDF5:
-            raise _damaged(path, f"is not an HDF5 file ({path.stat().st_size} bytes). Save the model again.")
-    import h5py
-
-    with h5py.File(os.fspath(path), "r") as file:
-        return _check_datasets(path, file)
-
-
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -305,37 +233,34 @@ def _folder(path: Path) -> ModelFile:
     """A SavedModel's folder, or what a ``.keras`` archive holds as a folder."""
     if (path / "config.json").exists() and (path / WEIGHTS).exists():
         if (path / "config.json").stat().st_size > LARGEST_CONFIG:
-            raise _too_large(path, "has a configuration of absurd size.")
+            raise too_large(path, "has a configuration of absurd size.")
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         metadata = path / "metadata.json"
         known = json.loads(metadata.read_text(encoding="utf-8")) if metadata.exists() else {}
-        _check_config(path, config, _open_hdf5(path / WEIGHTS))
+        check_config(path, config, check_hdf5(path / WEIGHTS))
         return _described(path, config, known, (path / "assets").exists())
     if (path / "keras_metadata.pb").exists() and (path / "saved_model.pb").exists():
         for name in ("saved_model.pb", "keras_metadata.pb"):
             if (path / name).stat().st_size == 0:
-                raise _damaged(path / name, "is empty (0 bytes). Save the model again.")
+                raise damaged(path / name, "is empty (0 bytes). Save the model again.")
         return ModelFile(path, "saved-model", "2.")
     if (path / "saved_model.pb").exists() or (path / "saved_model.pbtxt").exists():
         raise unusable(
             "saved-model-without-layers",
-            f"{path.name} is a SavedModel without Keras metadata (of model.export, or of "
-            "tf.saved_model.save): it can be "
-            "run, and does not say which layers there are. Save the model as one file: model.save('model.keras').\n"
-            f"{path}",
+            f"{path.name} is a SavedModel without Keras metadata (of model.export, or of tf.saved_model.save): it can "
+            "be run, and does not say which layers there are. Save the model as one file: "
+            f"model.save('model.keras').\n{path}",
         )
     if (path / "checkpoint").exists():
         raise unusable(
             "model-format",
             f"{path.name} is a folder of checkpoints. Name one of them by its file ending in .index, and a "
-            "function that "
-            f"makes the model (load).\n{path}",
+            f"function that makes the model (load).\n{path}",
         )
     raise unusable(
         "model-format",
         f"{path.name} is a folder without a model: a SavedModel has saved_model.pb and keras_metadata.pb in "
-        "it. Save the "
-        f"model as one file: model.save('model.keras').\n{path}",
+        f"it. Save the model as one file: model.save('model.keras').\n{path}",
     )
 
 
@@ -343,92 +268,9 @@ def _checkpoint(path: Path) -> ModelFile:
     prefix = path.with_suffix("") if path.suffix == ".index" else path
     if not prefix.with_name(prefix.name + ".index").exists():
         raise unusable("model-missing", f"There is no checkpoint {path.name} in {path.parent}.")
-    if not list(prefix.parent.glob(glob_escaped(prefix.name) + ".data-*")):
-        raise _damaged(
+    if not list(prefix.parent.glob(glob.escape(prefix.name) + ".data-*")):
+        raise damaged(
             path,
             f"has no weights: {prefix.name}.data-00000-of-00001 is not beside it. Copy the whole checkpoint.",
         )
     return ModelFile(prefix, "checkpoint")
-
-
-def glob_escaped(name: str) -> str:
-    """A file's name as a pattern that matches it alone."""
-    return re.sub(r"([*?[])", r"[\1]", name)
-
-
-def _check_claim(path: Path, size: int) -> None:
-    memory = available_memory()
-    if memory is not None and size > memory:
-        raise _too_large(
-            path, f"claims to hold {spelled(size)}, more than the {spelled(memory)} of memory that are free."
-        )
-
-
-def _check_datasets(path: Path, file: Any) -> int:
-    """Refuse shapes that claim more than there is memory, and data that lie in other files.
-
-    Returns:
-        Bytes of all arrays, without those of the optimizer, which are not read.
-    """
-    import h5py
-
-    claimed = 0
-
-    def visit(name: str, found: Any) -> None:
-        nonlocal claimed
-        if isinstance(found, h5py.Dataset):
-            if found.is_virtual or found.external:
-                raise _damaged(path, f"takes its weights {name} from other files, which are not read.")
-            if not name.startswith("optimizer"):
-                claimed += math.prod(map(int, found.shape or ())) * found.dtype.itemsize
-
-    file.visititems(visit)
-    _check_claim(path, claimed)
-    return claimed
-
-
-def _check_config(path: Path, config: Mapping[str, Any], held: int) -> None:
-    """Refuse a configuration whose layers have more weights than there are bytes of weights.
-
-    All together may have four times as many, since a layer that is shared may be described several times.
-    """
-    total = 0
-    for class_name, options, shape in _layers(config):
-        claimed = _weights(class_name, options, shape)
-        total += claimed
-        if claimed > held or total > 4 * held:
-            raise _too_large(
-                path,
-                f"describes a layer {options.get('name', class_name)} ({class_name}) of at least {claimed:,} "
-                f"weights, and holds {spelled(held)} of them: the file is damaged, or made to exhaust the memory.",
-            )
-
-
-def _layers(value: Any) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
-    """Class, configuration and input shape of every layer of Keras within a configuration."""
-    if isinstance(value, Mapping):
-        options = value.get("config")
-        if isinstance(options, Mapping) and ">" not in str(value.get("registered_name")):
-            yield str(value.get("class_name")), options, (value.get("build_config") or {}).get("input_shape")
-        for item in value.values():
-            yield from _layers(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _layers(item)
-
-
-def _weights(class_name: str, options: Mapping[str, Any], shape: Any) -> int:
-    """How many weights a layer has at least."""
-    last = shape[-1] if isinstance(shape, list) and shape and isinstance(shape[-1], int) else 1
-    try:
-        if class_name == "Dense":
-            return int(options["units"]) * last
-        if class_name in ("LSTM", "GRU", "SimpleRNN"):
-            return int(options["units"]) ** 2
-        if class_name == "Embedding":
-            return int(options["input_dim"]) * int(options["output_dim"])
-        if class_name in ("Conv1D", "Conv2D", "Conv3D"):
-            return int(options["filters"]) * math.prod(map(int, options["kernel_size"]))
-    except (KeyError, TypeError, ValueError):
-        pass
-    return 0
