@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,38 @@ def test_file_that_changes_while_it_is_read_has_no_key(inputs: Inputs) -> None:
 
     assert Contents().item(str(path), grow) is None
     assert calls > 0
+
+
+def archive(
+    path: Path, date: str = "monday", weights: bytes = b"weights", compression: int = zipfile.ZIP_STORED
+) -> str:
+    with zipfile.ZipFile(path, "w", compression) as file:
+        file.writestr("metadata.json", json.dumps({"keras_version": "3.0", "date_saved": date}))
+        file.writestr("model.weights.h5", weights)
+    found = Contents().item(str(path), quiet)
+    assert found is not None
+    return found
+
+
+def test_archive_of_keras_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    before = archive(path)
+    assert archive(path, date="sunday") == before
+    assert archive(path, weights=b"WEIGHTS") != before
+    assert archive(tmp_path / "m.zip") != before
+    assert archive(path, weights=bytes(10**6), compression=zipfile.ZIP_DEFLATED) != before
+
+
+@pytest.mark.parametrize("size", [0, 20, 100])
+def test_half_an_archive_is_known_by_its_bytes(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "m.keras"
+    seen = {archive(path)}
+    whole = path.read_bytes()
+    path.write_bytes(whole[:size])
+    seen.add(str(Contents().item(str(path), quiet)))
+    path.write_bytes(whole[:size] + b"?")
+    seen.add(str(Contents().item(str(path), quiet)))
+    assert len(seen) == 3
 
 
 def test_folder_is_known_by_names_and_content_of_all_that_is_in_it(tmp_path: Path) -> None:
