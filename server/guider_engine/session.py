@@ -76,7 +76,7 @@ class Session:
             CancelRequested: through ``check``.
         """
         keys = self._contents.keys(replace(inputs, test_data=()), check)
-        return self._model(keys, inputs, report, check, Timer()).summary
+        return self._model(keys, inputs, report, check, Timer())[0].summary
 
     def probe(self, inputs: Inputs, report: Report, check: Check) -> ModelSummary:
         """The layers of a model, if it can run the tests; a few of them are run.
@@ -86,7 +86,7 @@ class Session:
             CancelRequested: through ``check``.
         """
         keys = self._contents.keys(inputs, check)
-        plan, _ = self._prepare(keys, inputs, report, check, Timer())
+        plan, _, _ = self._prepare(keys, inputs, report, check, Timer())
         return plan.loaded.summary
 
     def localize(self, inputs: Inputs, report: Report, check: Check, cache: str = "") -> Localization:
@@ -107,8 +107,7 @@ class Session:
             keys = self._contents.keys(inputs, check)
             entry = self._known(keys.counted, cache)
         if entry is None:
-            entry = self._count(keys, inputs, report, check, timer)
-            self._keep(keys, entry, inputs, check, cache)
+            entry = self._count(keys, inputs, report, check, timer, cache)
         from .localization import localization
 
         with timer("rank"):
@@ -130,55 +129,78 @@ class Session:
             self._entry = key, entry
         return entry
 
-    def _keep(self, keys: Keys, entry: Entry, inputs: Inputs, check: Check, cache: str) -> None:
-        """Keep what was counted, unless files changed while they were read: then nobody knows of what it is."""
-        after = self._contents.keys(inputs, check)
-        if after.weights != keys.weights or after.code != keys.code:
-            self._warm = self._plan = None
-        if after.tests != keys.tests:
-            self._tests = None
-        if keys.counted is None or after != keys:
-            return
-        self._entry = keys.counted, entry
-        if cache:
-            from .kept import Kept
-
-            Kept(Path(cache)).write(keys.counted, entry, check)
-
-    def _count(self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer) -> Entry:
+    def _count(
+        self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer, cache: str
+    ) -> Entry:
         self._entry = None
-        plan, tests = self._prepare(keys, inputs, report, check, timer)
+        plan, tests, keys = self._prepare(keys, inputs, report, check, timer)
         from .counting import count
-        from .kept import Entry
+        from .kept import Entry, Kept
 
         counted, self._plan = count(plan, tests, inputs, report, check, timer)
-        return Entry(plan.loaded.summary, counted, versions())
+        entry = Entry(plan.loaded.summary, counted, versions())
+        after = self._contents.keys(inputs, check)
+        if after.tests != keys.tests:
+            self._tests = None
+        if keys.counted is not None and after == keys:
+            self._entry = keys.counted, entry
+            if cache:
+                Kept(Path(cache)).write(keys.counted, entry, check)
+        return entry
 
     def _prepare(
         self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer
-    ) -> tuple[Plan, TestSet]:
-        loaded = self._model(keys, inputs, report, check, timer)
+    ) -> tuple[Plan, TestSet, Keys]:
+        loaded, keys = self._model(keys, inputs, report, check, timer)
         tests = self._open(keys, loaded, inputs, report, check, timer)
         from .counting import prepare
 
         with timer("prepare"):
             self._plan = plan = prepare(loaded, tests, inputs, self._plan)
         check()
-        return plan, tests
+        return plan, tests, keys
 
-    def _model(self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer) -> LoadedModel:
+    def _model(
+        self, keys: Keys, inputs: Inputs, report: Report, check: Check, timer: Timer
+    ) -> tuple[LoadedModel, Keys]:
+        """The model, and the keys without those that do not hold because its file changed while it was loaded."""
         in_memory = self._captured.get(inputs.model)
         if in_memory is not None:
             if in_memory.weights == keys.weights:
-                return in_memory.loaded
+                return in_memory.loaded, keys
             del self._captured[inputs.model]  # another capture has written the folder since
-        warm, self._warm = self._warm, None
-        if warm is not None and self._serves(warm, keys, inputs, report, timer):
-            check()
-            self._warm = replace(warm, weights=keys.weights)
-            return warm.loaded
+        warm = self._warm
+        if warm is not None and keys.weights is not None and keys.code is not None and warm.code == keys.code:
+            if warm.weights == keys.weights:
+                return warm.loaded, keys
+            self._warm = None
+            if self._put_weights(warm.loaded, inputs, report, timer):
+                return self._hold(warm.loaded, keys, inputs, check)
         del warm
         self._forget()
+        return self._hold(self._load(inputs, report, check, timer), keys, inputs, check)
+
+    def _hold(
+        self, loaded: LoadedModel, keys: Keys, inputs: Inputs, check: Check
+    ) -> tuple[LoadedModel, Keys]:
+        check()
+        now = self._contents.keys(replace(inputs, test_data=()), check)
+        if (now.code, now.weights) != (keys.code, keys.weights):
+            keys = replace(keys, code=None, weights=None, counted=None)
+        self._warm = Warm(keys.code, keys.weights, loaded)
+        return loaded, keys
+
+    @staticmethod
+    def _put_weights(loaded: LoadedModel, inputs: Inputs, report: Report, timer: Timer) -> bool:
+        """Whether the model in memory has become the one that is asked for."""
+        from .load.model import load_weights
+
+        report("model", f"Loading the weights of {_name(inputs)}", None)
+        with timer("weights"):
+            return load_weights(loaded.model, inputs.model)
+
+    @staticmethod
+    def _load(inputs: Inputs, report: Report, check: Check, timer: Timer) -> LoadedModel:
         report("import", "Importing Keras", None)
         check()
         from .load.keras_import import import_keras
@@ -189,23 +211,7 @@ class Session:
         check()
         report("model", f"Loading {_name(inputs)}", None)
         with timer("model"):
-            loaded = load_model(inputs)
-        check()
-        self._warm = Warm(keys.code, keys.weights, loaded)
-        return loaded
-
-    @staticmethod
-    def _serves(warm: Warm, keys: Keys, inputs: Inputs, report: Report, timer: Timer) -> bool:
-        """Whether the model in memory is the one that is asked for, or has become it by other weights."""
-        if keys.code is None or keys.weights is None or warm.code != keys.code:
-            return False
-        if warm.weights == keys.weights:
-            return True
-        from .load.model import load_weights
-
-        report("model", f"Loading the weights of {_name(inputs)}", None)
-        with timer("weights"):
-            return load_weights(warm.loaded.model, inputs.model)
+            return load_model(inputs)
 
     def _open(
         self, keys: Keys, loaded: LoadedModel, inputs: Inputs, report: Report, check: Check, timer: Timer

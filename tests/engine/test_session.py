@@ -269,6 +269,17 @@ def test_same_model_saved_again_counts_nothing(session: Session, inputs: Inputs,
     assert stages(session, inputs) == {"content", "rank"}
 
 
+def test_model_that_changed_while_it_was_loaded_is_not_taken_for_the_old_one(
+    session: Session, inputs: Inputs, tmp_path: Path
+) -> None:
+    def write_meanwhile(stage: str, _message: str, _fraction: float | None) -> None:
+        write_model(tmp_path, seed=1 if stage == "model" else 0)
+
+    session.localize(inputs, write_meanwhile, quiet)  # counts seed 1; the file has seed 0 before and after
+    found = session.localize(inputs, quiet, quiet)
+    assert result(found) == result(Session().localize(inputs, quiet, quiet))
+
+
 def test_result_is_not_kept_if_a_file_changed_meanwhile(
     session: Session, inputs: Inputs, tmp_path: Path
 ) -> None:
