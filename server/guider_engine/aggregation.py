@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def aggregate(aggregation: Aggregation, suspiciousness: NDArray[np.float64]) -> float:
-    """One number for a layer.
+def aggregate(aggregation: Aggregation, suspiciousness: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One number for a layer, shape (…).
 
     ``mean-gini`` is mean(s) · (1 − Gini(s)): high where many neurons are suspicious rather than a few. With
     Gini(s) = Σ_{a<b} |s_a − s_b| / (m² · mean(s)) it equals (1/m²) Σ_{k=1..m} (2(m − k) + 1) · s_(k), s ascending,
@@ -21,10 +21,10 @@ def aggregate(aggregation: Aggregation, suspiciousness: NDArray[np.float64]) -> 
 
     Args:
         aggregation: ``mean-gini`` or ``mean``.
-        suspiciousness: of the layer's neurons, shape (m,), m ≥ 1.
+        suspiciousness: of the layer's neurons, shape (…, m), m ≥ 1.
     """
-    m = len(suspiciousness)
+    m = suspiciousness.shape[-1]
     if aggregation == "mean":
-        return float(np.mean(suspiciousness))
-    ascending = np.sort(suspiciousness)
-    return float((2 * (m - np.arange(1, m + 1)) + 1) @ ascending / m**2)
+        return np.asarray(np.mean(suspiciousness, axis=-1))
+    ascending = np.sort(suspiciousness, axis=-1)
+    return np.asarray(ascending @ (2.0 * (m - np.arange(1, m + 1)) + 1) / m**2)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
-
-from .wire import Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +24,8 @@ at random.
 class Weighting:
     """The affine map from a test's confidence r to its weight w = ``base`` + ``slope`` · r, in [1, 2].
 
-    q = (r − min r) / (max r − min r) over all tests, passing and failing; regression takes 1 − q; w = 1 + q.
+    q = (r − min r) / (max r − min r) over all tests, passing and failing; where r is an error, 1 − q is taken;
+    w = 1 + q.
     Being affine, it can be applied to sums over tests after the fact, so one pass over the tests is enough.
     """
 
@@ -43,11 +42,11 @@ class Weighting:
 UNWEIGHTED = Weighting(1.0, 0.0, constant=False)
 
 
-def weighting(task: Task, minimum: float, maximum: float) -> Weighting:
+def weighting(confidence: Literal["certainty", "error"], minimum: float, maximum: float) -> Weighting:
     """The weighting for tests whose confidence lies between ``minimum`` and ``maximum``."""
     spread = maximum - minimum
     if spread <= CONSTANT * max(1.0, abs(maximum)):
-        return Weighting(1.0 if task == "classification" else 2.0, 0.0, constant=True)
-    if task == "classification":
+        return Weighting(1.0 if confidence == "certainty" else 2.0, 0.0, constant=True)
+    if confidence == "certainty":
         return Weighting(1 - minimum / spread, 1 / spread, constant=False)
     return Weighting(1 + maximum / spread, -1 / spread, constant=False)

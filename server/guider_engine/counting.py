@@ -2,104 +2,273 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .compatibility import describe_label, fit_inputs, label_notices, output_units
+from .backend import Backend, Pass, backend_of
 from .errors import CancelRequested, EngineFailure, first_line, unusable
-from .load.tests import TestSet
-from .oracle import choose_link, choose_task, classification, regression
+from .fit import Fit, fit
+from .load.model import LoadedModel, reset_states
+from .load.tests.testset import TestSet, map_arrays
+from .oracle import choose_oracle
+from .oracle.verdict import Oracle
 from .request import Check, Report, Timer
-from .spectrum.batches import Feed, batch_size
-from .spectrum.hits import Hits, count_hits, make_step
-from .spectrum.statistics import LayerStatistics, measure
+from .spectrum.batches import LARGEST, Batch, batch_size, batches
+from .spectrum.cost import bytes_of_test
+from .spectrum.hits import Failing, Hits, Layout, count_hits, make_step
+from .spectrum.statistics import LayerStatistics
 from .spectrum.taps import taps_of
-from .wire import Inputs, LayerPath, ModelSummary, Task, TaskChoice
+from .wire import Inputs, LayerPath, Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SAMPLE = 64
+"""First tests, from which is seen how inputs are fed and tests are judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A failing test, for people."""
+
+    index: int
+    expected: str
+    actual: str
+    confidence: float
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A hit spectrum and what it was counted from."""
+    """A hit spectrum and what it was counted from. Plain data: arrays, numbers, text."""
 
-    key: Hashable
     task: Task
-    task_reason: str
+    reason: str
+    confidence: Literal["certainty", "error"]
     tests_read: str
+    available: int | None
     hits: Hits
     statistics: dict[LayerPath, LayerStatistics]
-    expected: tuple[str, ...]
-    """Labels of ``hits.worst``, for people."""
+    examples: tuple[Example, ...]
     notices: tuple[tuple[str, str], ...]
-    units: int
-    """Scalars that the model puts out for one test."""
     broken: tuple[str, ...]
     """Names of the layers with a weight that is NaN or infinite."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How tests are run through a model. Its pass, once compiled, serves other weights and other tests."""
+
+    loaded: LoadedModel
+    fit: Fit
+    oracle: Oracle
+    size: int
+    """Tests of a batch."""
+    stream: Pass
+    layout: Layout
+    key: Hashable | None
+    """What the pass was compiled for, beside the model; ``None``: it serves nothing else."""
+
+
 def prepare(
-    model: Any, summary: ModelSummary, choice: TaskChoice, tests: TestSet
-) -> tuple[NDArray[Any], str, Task, str, int]:
-    """What the model is fed, its dtype, the task with its reason, and how many scalars are put out for one test.
+    loaded: LoadedModel,
+    tests: TestSet,
+    inputs: Inputs,
+    previous: Plan | None = None,
+    most: int = LARGEST,
+) -> Plan:
+    """See how inputs are fed and tests are judged; the pass of a previous plan is used again where it fits.
+
+    Args:
+        loaded: the model.
+        tests: the tests.
+        inputs: the options.
+        previous: an earlier plan, of whatever model.
+        most: tests of a batch at most.
 
     Raises:
         EngineFailure: model and tests do not fit each other.
+        MemoryError: there is not enough memory.
     """
-    array, dtype = fit_inputs(model, tests.inputs)
-    task, reason = choose_task(choice, summary, tests.labels)
-    return array, dtype, task, reason, output_units(model, array, dtype, task)
+    backend = backend_of(loaded.model)
+    sample = next(tests.blocks(min(SAMPLE, most)))
+    fitted = fit(loaded.model, loaded.summary, sample)
+    outputs = run_sample(backend, loaded.model, fitted, sample)
+    oracle = choose_oracle(
+        inputs,
+        loaded.summary,
+        backend,
+        tests,
+        sample,
+        outputs,
+        lambda measure: _per_test(backend, loaded.model, fitted, tests, most, measure),
+    )
+    size = min(most, batch_size(fitted.batch, bytes_of_test(loaded.summary, inputs), tests.total))
+    size = fitted.batch or size
+    key = _key(inputs, oracle, sample, size)
+    if (
+        previous is not None
+        and key is not None
+        and previous.loaded.model is loaded.model
+        and previous.key == key
+    ):
+        return Plan(loaded, fitted, oracle, size, previous.stream, previous.layout, key)
+    activations = {layer.path: layer.activation for layer in loaded.summary.all_layers()}
+    stream, layout = make_step(
+        backend, loaded.model, taps_of(loaded.model), activations, fitted, oracle, inputs
+    )
+    return Plan(loaded, fitted, oracle, size, stream, layout, key)
 
 
 def count(
-    key: Hashable,
-    model: Any,
-    summary: ModelSummary,
-    inputs: Inputs,
-    tests: TestSet,
-    report: Report,
-    check: Check,
-    timer: Timer,
-) -> Counted:
-    """Stream the tests through the model."""
-    array, dtype, task, reason, units = prepare(model, summary, inputs.task, tests)
-    oracle = (classification if task == "classification" else regression)(choose_link(task, summary, units))
-    taps = taps_of(model)
-    feed = Feed(array, tests.labels, dtype, batch_size(model, _scalars(summary), len(tests)))
-    step = make_step(model, taps, oracle, dtype, inputs)
-    total = len(tests)
+    plan: Plan, tests: TestSet, inputs: Inputs, report: Report, check: Check, timer: Timer
+) -> tuple[Counted, Plan]:
+    """Stream the tests through the model; in smaller batches where memory does not suffice.
+
+    Returns:
+        What was counted, and the plan that did.
+
+    Raises:
+        EngineFailure: the model fails on the tests, nothing can be observed, or there is not enough memory.
+        CancelRequested: through ``check``.
+    """
+    while True:
+        try:
+            return _count(plan, tests, report, check, timer), plan
+        except MemoryError as error:
+            if plan.fit.batch is not None or plan.size == 1:
+                raise _out_of_memory(plan) from error
+            plan = prepare(plan.loaded, tests, inputs, most=plan.size // 2)
+
+
+def run_sample(backend: Backend, model: Any, fitted: Fit, sample: Any) -> Any:
+    """What the model puts out for the sample: a structure of arrays.
+
+    Raises:
+        EngineFailure: it fails.
+    """
+    rows = len(sample)
+    size = fitted.batch or rows
+    wanted = map_arrays(lambda a: np.resize(a, (size, *a.shape[1:])) if len(a) != size else a, sample.inputs)
+    try:
+        reset_states(model)
+        outputs = backend.call_model(model, fitted.cast(backend.ops, fitted.adapt(wanted)))
+    except (EngineFailure, MemoryError):
+        raise
+    except Exception as error:
+        shapes = ", ".join(f"{array.shape[1:]} {array.dtype}" for array in _arrays(sample.inputs))
+        raise unusable(
+            "model-call",
+            f"The model fails on the first tests (each of shape {shapes}): {first_line(error)}",
+            detail=str(error),
+        ) from error
+    return _map(lambda array: array[:rows] if array.ndim else array, outputs)
+
+
+def _count(plan: Plan, tests: TestSet, report: Report, check: Check, timer: Timer) -> Counted:
+    total = tests.total
 
     def progress(done: int) -> None:
         check()
-        report("spectrum", f"{done:,} of {total:,} tests", done / total)
+        known = f" of {total:,}" if total is not None else ""
+        report("spectrum", f"{done:,}{known} tests", done / total if total else None)
 
     report("trace", "Tracing the model", None)
+    reset_states(plan.loaded.model)
     with timer("spectrum"):
-        try:
-            hits = count_hits(step, feed, progress)
-        except (EngineFailure, CancelRequested):
-            raise
-        except Exception as error:
-            raise unusable(
-                "model-call", f"The model fails on the tests: {first_line(error)}", detail=str(error)
-            ) from error
+        hits, statistics, worst = _run(plan, batches(tests, plan.fit, plan.size), progress)
     if not hits.layers:
         raise unusable("nothing-observed", "No layer of the model puts out numbers that can be observed.")
-    report("statistics", "Reading activations", None)
-    with timer("statistics"):
-        activations = {layer.path: layer.activation for layer in summary.all_layers()}
-        statistics = measure(model, taps, hits, oracle, activations, feed, check)
-    expected = tuple(describe_label(task, tests.labels[test.index]) for test in hits.worst)
-    notices = label_notices(task, units, tests.labels)
-    if step.run.eager:
+    notices = (*plan.loaded.notices, *tests.notices, *plan.fit.notices, *plan.oracle.notices)
+    if plan.stream.eager:
         notices += (("eager", "The model cannot be traced as a graph and ran op by op, which is slower."),)
     return Counted(
-        key, task, reason, tests.description, hits, statistics, expected, notices, units, _broken(model)
+        task=plan.oracle.task,
+        reason=plan.oracle.reason,
+        confidence=plan.oracle.confidence,
+        tests_read=tests.description,
+        available=tests.available,
+        hits=hits,
+        statistics=statistics,
+        examples=tuple(_example(test, plan.oracle) for test in worst),
+        notices=notices,
+        broken=_broken(plan.loaded.model),
+    )
+
+
+def _run(
+    plan: Plan, stream: Any, progress: Callable[[int], None]
+) -> tuple[Hits, dict[LayerPath, LayerStatistics], tuple[Failing, ...]]:
+    try:
+        return count_hits(plan.stream, plan.layout, stream, progress)
+    except (EngineFailure, CancelRequested, MemoryError):
+        raise
+    except Exception as error:
+        raise unusable(
+            "model-call", f"The model fails on the tests: {first_line(error)}", detail=str(error)
+        ) from error
+
+
+def _per_test(
+    backend: Backend,
+    model: Any,
+    fitted: Fit,
+    tests: TestSet,
+    most: int,
+    measure: Callable[[Any, Any, Any], Any],
+) -> NDArray[np.float64]:
+    def step(inputs: Any, labels: Any) -> Any:
+        fed = fitted.cast(backend.ops, inputs)
+        return {}, measure(fed, labels, model(fed, training=False))
+
+    stream = backend.stream(step, model)
+    found = [_values(stream, batch) for batch in batches(tests, fitted, fitted.batch or min(most, 128))]
+    reset_states(model)
+    return np.concatenate(found)
+
+
+def _values(stream: Pass, batch: Batch) -> NDArray[np.float64]:
+    return np.asarray(stream(batch.inputs, batch.labels), np.float64)[: batch.tests]
+
+
+def _key(inputs: Inputs, oracle: Oracle, sample: Any, size: int) -> Hashable | None:
+    if oracle.rule is None:
+        return None
+    shapes = tuple(
+        (array.shape[1:], str(array.dtype))
+        for part in (sample.inputs, sample.labels)
+        for array in _arrays(part)
+    )
+    options = (inputs.threshold, inputs.neurons_per_layer, inputs.seed, inputs.neuron, inputs.recurrent)
+    return (oracle.rule, shapes, size, options)
+
+
+def _example(test: Failing, oracle: Oracle) -> Example:
+    return Example(test.index, oracle.describe(test.labels), oracle.answer(test.predicted), test.confidence)
+
+
+def _arrays(arrays: Any) -> list[Any]:
+    if isinstance(arrays, dict):
+        return list(arrays.values())
+    return list(arrays) if isinstance(arrays, tuple) else [arrays]
+
+
+def _map(function: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _map(function, item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_map(function, item) for item in value)
+    return function(value)
+
+
+def _out_of_memory(plan: Plan) -> EngineFailure:
+    return EngineFailure(
+        "environment",
+        "out-of-memory",
+        f"There is not enough memory to run the model on {plan.size} test{'s' if plan.size > 1 else ''} at a time. "
+        'Close other programs, or keep fewer neurons (neurons_per_layer = 200, neuron = "channel").',
     )
 
 
@@ -109,15 +278,3 @@ def _broken(model: Any) -> tuple[str, ...]:
         for layer in model.layers
         if not all(np.isfinite(np.asarray(weight, np.float64)).all() for weight in layer.get_weights())
     )
-
-
-def _scalars(summary: ModelSummary) -> int:
-    """Scalars that all layers put out for one test, also inside others; 0 when the model's own are not known."""
-    total = 0
-    for layer in summary.all_layers():
-        shape = layer.output_shape
-        if shape is not None and None not in shape[1:]:
-            total += math.prod(axis or 1 for axis in shape[1:])
-        elif len(layer.path) == 1:
-            return 0
-    return total

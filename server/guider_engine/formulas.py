@@ -19,8 +19,8 @@ def suspiciousness(
     formula: Formula,
     a_ef: NDArray[np.float64],
     a_ep: NDArray[np.float64],
-    failing: float,
-    passing: float,
+    failing: float | NDArray[np.float64],
+    passing: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Suspiciousness of each neuron.
 
@@ -36,13 +36,13 @@ def suspiciousness(
 
     Args:
         formula: which of the five.
-        a_ef: (weighted) number of failing tests that activate the neuron, shape (neurons,).
-        a_ep: the same for passing tests, shape (neurons,).
-        failing: (weighted) number of failing tests.
-        passing: (weighted) number of passing tests.
+        a_ef: (weighted) number of failing tests that activate the neuron, shape (…, neurons).
+        a_ep: the same for passing tests, shape (…, neurons).
+        failing: (weighted) number of failing tests; broadcast.
+        passing: (weighted) number of passing tests; broadcast.
 
     Returns:
-        Shape (neurons,), float64, finite.
+        Shape (…, neurons), float64, finite.
     """
     f, p = a_ef, a_ep
     F, P = EPSILON + failing, EPSILON + passing

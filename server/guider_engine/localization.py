@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from .aggregation import aggregate
 from .confidence import UNWEIGHTED, Weighting, weighting
 from .formulas import suspiciousness
 from .ranking import rank
+from .uncertainty import rank_intervals
 from .wire import (
     ActivationStatistics,
     Counts,
     FailingTest,
     Inputs,
+    LayerPath,
     LayerScore,
     Localization,
     ModelLayer,
@@ -47,7 +49,7 @@ def localization(
     """Rank the layers; ``timings`` are left to the caller."""
     hits = counted.hits
     failed, passed = hits.counts
-    weights = weighting(counted.task, *hits.confidence_range) if inputs.weighted else UNWEIGHTED
+    weights = weighting(counted.confidence, *hits.confidence_range) if inputs.weighted else UNWEIGHTED
     ranked = failed > 0
     scored = _Scorer(inputs, counted, weights, ranked)
     return Localization(
@@ -55,12 +57,15 @@ def localization(
         inputs=inputs,
         outcome="ranking" if ranked else "no-failure-signal",
         task=counted.task,
-        task_reason=counted.task_reason,
-        tests=Counts(failed + passed, passed, failed),
+        task_reason=counted.reason,
+        tests=Counts(failed + passed, passed, failed, counted.available),
         tests_read=counted.tests_read,
         model=model,
         layers=scored.layers(model.layers),
-        examples=_examples(counted),
+        examples=tuple(
+            FailingTest(test.index, test.expected, test.actual, _number(test.confidence))
+            for test in counted.examples
+        ),
         notices=tuple(Notice(code, message) for code, message in _notices(model, counted, weights)),
         timings={},
         versions=versions,
@@ -78,80 +83,133 @@ class _Scorer:
             weights.total(count, r)
             for count, r in zip(map(float, counted.hits.counts), counted.hits.confidence, strict=True)
         )
+        rest = counted.hits.groups.sum(axis=1, keepdims=True) - counted.hits.groups  # (4, groups)
+        self._rest_failing, self._rest_passing = (
+            weights.total(rest[outcome], rest[2 + outcome])[:, None] for outcome in (0, 1)
+        )
 
     def layers(self, layers: Sequence[ModelLayer]) -> tuple[LayerScore, ...]:
-        neurons = [
-            self._suspiciousness(self._hits.layers[layer.path]) if layer.path in self._hits.layers else None
+        neurons = {
+            layer.path: self._suspiciousness(self._hits.layers[layer.path])
             for layer in layers
-        ]
-        scores = [None if s is None else aggregate(self._inputs.aggregation, s) for s in neurons]
-        places = iter(rank([s for s in scores if s is not None]))
+            if layer.path in self._hits.layers
+        }
+        scores = {path: float(aggregate(self._inputs.aggregation, s)) for path, s in neurons.items()}
+        places = dict(zip(scores, rank(list(scores.values())), strict=True)) if self._ranked else {}
+        ranks = self._rank_intervals(scores) if places else {}
         found = []
-        for layer, s, score in zip(layers, neurons, scores, strict=True):
-            place = next(places) if score is not None else None
-            known = self._ranked and place is not None
-            hits = self._hits.layers.get(layer.path)
-            stats = self._statistics.get(layer.path)
+        for layer in layers:
+            path = layer.path
+            place, hits, stats = places.get(path), self._hits.layers.get(path), self._statistics.get(path)
             found.append(
                 LayerScore(
-                    path=layer.path,
-                    suspiciousness=score if known else None,
-                    rank=place.place if known and place else None,
-                    tied=bool(known and place and place.tied),
+                    path=path,
+                    suspiciousness=scores[path] if place else None,
+                    rank=place.place if place else None,
+                    tied=bool(place and place.tied),
                     neurons=math.prod(hits.shape) if hits else 0,
                     sampled=hits.counts.shape[1] if hits else 0,
                     suspicious=int((2 * hits.counts[0] > self._hits.counts[0]).sum()) if hits else 0,
                     dead=int(stats.dead.sum()) if stats else 0,
                     saturated=int(stats.saturated.sum()) if stats else 0,
                     non_finite=int(stats.not_finite.sum()) if stats else 0,
-                    top=self._top(hits, s, stats)
-                    if self._ranked and hits and stats and s is not None
-                    else (),
+                    top=self._top(hits, neurons[path], stats) if place and hits and stats else (),
                     inner=self.layers(layer.inner),
+                    measured=len(stats.minimum) if stats else 0,
+                    ranks=ranks.get(path),
+                    neuron=hits.neuron if hits else "",
                 )
             )
         return tuple(found)
 
     def _suspiciousness(self, hits: LayerHits) -> NDArray[np.float64]:
-        a_ef, a_ep = self._weighted(hits)
+        a_ef, a_ep = self._weighted(hits.counts, hits.confidence)
         return suspiciousness(self._inputs.formula, a_ef, a_ep, self._failing, self._passing)
 
-    def _weighted(self, hits: LayerHits) -> NDArray[np.float64]:
+    def _rank_intervals(self, scores: Mapping[LayerPath, float]) -> dict[LayerPath, tuple[int, int]]:
+        without = np.stack([self._without_each_group(self._hits.layers[path]) for path in scores], axis=1)
+        return dict(zip(scores, rank_intervals(np.array(list(scores.values())), without), strict=True))
+
+    def _without_each_group(self, hits: LayerHits) -> NDArray[np.float64]:
+        """The layer's score (that of its measured neurons) with one group of tests left out, shape (groups,)."""
+        rest = hits.groups.sum(axis=1, keepdims=True) - hits.groups
+        a_ef, a_ep = self._weighted(rest[:2], rest[2:])
+        s = suspiciousness(self._inputs.formula, a_ef, a_ep, self._rest_failing, self._rest_passing)
+        return aggregate(self._inputs.aggregation, s)
+
+    def _weighted(self, counts: NDArray[Any], confidence: NDArray[Any]) -> NDArray[np.float64]:
+        counts, confidence = counts.astype(np.float64), confidence.astype(np.float64)
         # Rounding must not make a neuron that no test activates look a little activated, or negative.
-        return np.maximum(self._weights.total(hits.counts, hits.confidence), 0.0) * (hits.counts > 0)
+        return np.maximum(self._weights.total(counts, confidence), 0.0) * (counts > 0)
 
     def _top(
         self, hits: LayerHits, scores: NDArray[np.float64], stats: LayerStatistics
     ) -> tuple[NeuronScore, ...]:
-        indices = np.arange(len(scores)) if hits.indices is None else hits.indices
-        _, first = np.unique(indices, return_index=True)  # a neuron may have been drawn more than once
-        order = first[np.argsort(-scores[first], kind="stable")][:TOP]
-        weighted = self._weighted(hits)
+        best = _best(scores, hits.indices)
+        weighted = self._weighted(hits.counts[:, best], hits.confidence[:, best])
         failed, passed = self._hits.counts
         return tuple(
             NeuronScore(
-                position=tuple(int(axis) for axis in np.unravel_index(indices[k], hits.shape or (1,))),
+                position=tuple(int(axis) for axis in np.unravel_index(_flat(hits, k), hits.shape or (1,))),
                 suspiciousness=float(scores[k]),
                 a_ef=int(hits.counts[0, k]),
                 a_ep=int(hits.counts[1, k]),
                 a_nf=int(failed - hits.counts[0, k]),
                 a_np=int(passed - hits.counts[1, k]),
-                weighted_ef=float(weighted[0, k]),
-                weighted_ep=float(weighted[1, k]),
-                failing=_activation(stats, 0, k),
-                passing=_activation(stats, 1, k),
-                minimum=_number(stats.minimum[k]),
-                maximum=_number(stats.maximum[k]),
-                condition="dead"
-                if stats.dead[k]
-                else "saturated"
-                if stats.saturated[k]
-                else "constant"
-                if stats.constant[k]
-                else "",
+                weighted_ef=float(weighted[0, at]),
+                weighted_ep=float(weighted[1, at]),
+                **_measured(hits, stats, k),
             )
-            for k in order
+            for at, k in enumerate(best)
         )
+
+
+def _best(scores: NDArray[np.float64], indices: NDArray[np.int64] | None) -> NDArray[np.intp]:
+    """The most suspicious neurons, each once: sampling may have drawn one more often."""
+    if indices is None:
+        candidates = np.arange(len(scores))
+        if len(scores) > 100 * TOP:  # sorting all of millions would take longer than counting them
+            least = np.partition(scores, -TOP)[-TOP]
+            candidates = np.flatnonzero(scores >= least)
+    else:
+        _, candidates = np.unique(indices, return_index=True)
+    return np.asarray(candidates[np.argsort(-scores[candidates], kind="stable")][:TOP])
+
+
+def _flat(hits: LayerHits, k: int) -> int:
+    return int(k if hits.indices is None else hits.indices[k])
+
+
+class _Measured(TypedDict):
+    passing: ActivationStatistics
+    failing: ActivationStatistics
+    minimum: float | None
+    maximum: float | None
+    condition: Literal["", "dead", "saturated", "constant"]
+
+
+def _measured(hits: LayerHits, stats: LayerStatistics, k: int) -> _Measured:
+    """Activation of a neuron, if it was measured."""
+    at: int | None = int(k)
+    if hits.measured is not None:
+        place = int(np.searchsorted(hits.measured, k))
+        at = place if place < len(hits.measured) and hits.measured[place] == k else None
+    if at is None:
+        unknown = ActivationStatistics(0, None, None)
+        return _Measured(passing=unknown, failing=unknown, minimum=None, maximum=None, condition="")
+    return _Measured(
+        passing=_activation(stats, 1, at),
+        failing=_activation(stats, 0, at),
+        minimum=_number(stats.minimum[at]),
+        maximum=_number(stats.maximum[at]),
+        condition="dead"
+        if stats.dead[at]
+        else "saturated"
+        if stats.saturated[at]
+        else "constant"
+        if stats.constant[at]
+        else "",
+    )
 
 
 def _activation(stats: LayerStatistics, outcome: int, k: int) -> ActivationStatistics:
@@ -162,19 +220,6 @@ def _activation(stats: LayerStatistics, outcome: int, k: int) -> ActivationStati
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _examples(counted: Counted) -> tuple[FailingTest, ...]:
-    more = ", …" if counted.task == "regression" and counted.units > 1 else ""
-    return tuple(
-        FailingTest(
-            index=test.index,
-            expected=expected,
-            actual=f"{test.predicted:g}{more}",
-            confidence=_number(test.confidence),
-        )
-        for test, expected in zip(counted.hits.worst, counted.expected, strict=True)
-    )
 
 
 def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[tuple[str, str]]:
@@ -190,11 +235,7 @@ def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[
             )
         )
     elif passed == 0:
-        reason = (
-            "a regression passes only within 0.001 of its target"
-            if counted.task == "regression"
-            else "check the labels and the task first"
-        )
+        reason = f"judged by: {counted.reason}"
         notices.append(
             (
                 "all-tests-fail",

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 Combine = Literal["sum", "minimum", "maximum"]
 Contributions = Mapping[Any, tuple[Combine, Any]]
-"""What one batch adds to each total, by key: how it is combined, and a tensor whose shape does not change."""
+"""What one batch adds to each total, by key: how it is combined, and a tensor whose shape does not change. A function
+that returns the tensor is called when all others are done, so that large ones come and go one after the other."""
 
 Step = Callable[..., tuple[Contributions, Any]]
 """(structures of tensors) → contributions, and a structure of tensors that is wanted of every batch."""

@@ -1,4 +1,4 @@
-"""Batches of one fixed shape, so that a model is traced once."""
+"""Batches of one fixed shape, so that a step is compiled once."""
 
 from __future__ import annotations
 
@@ -8,60 +8,64 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from guider_engine.load.tests.testset import TestSet, map_arrays
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BYTES = 64 << 20
-"""Budget for the activations of one batch."""
+    from guider_engine.fit import Fit
+    from guider_engine.load.tests.testset import Arrays
+
+BYTES = 48 << 20
+"""Budget for what one batch takes."""
+LARGEST = 512
+"""Tests of a batch at most."""
+LEAST = 8
+"""Tests of a batch, even if the budget does not hold them: a model takes as long for fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Some tests, padded with repetitions of the last one to the fixed size."""
 
-    inputs: NDArray[Any]
-    labels: NDArray[Any]
-    valid: NDArray[np.float64]
+    inputs: Any
+    """As the model takes them."""
+    labels: Arrays
+    valid: NDArray[np.float32]
     """1 for a test, 0 for padding; shape (size,)."""
-    indices: NDArray[np.int64]
-    """The tests' numbers, without padding."""
+    first: int
+    """Number of its first test."""
+    tests: int
+    """How many there are, without padding."""
 
 
-def batch_size(model: Any, output_sizes: int, tests: int) -> int:
-    """As many tests as the byte budget holds, at most 512, at least 1, or what the model's input fixes.
+def batches(tests: TestSet, fit: Fit, size: int) -> Iterator[Batch]:
+    """All tests in batches of exactly ``size``."""
+    first = 0
+    for block in tests.blocks(size):
+        n = len(block)
+        valid = np.zeros(size, np.float32)
+        valid[:n] = 1
+        inputs, labels = _padded(block.inputs, size - n), _padded(block.labels, size - n)
+        yield Batch(fit.adapt(inputs), labels, valid, first, n)
+        first += n
+
+
+def batch_size(fixed: int | None, bytes_of_test: float, tests: int | None) -> int:
+    """As many tests as the byte budget holds, or what the model fixes.
 
     Args:
-        model: whose first input may fix the batch size.
-        output_sizes: scalars that all layers together put out for one test; 0 if not known.
-        tests: how many there are.
+        fixed: by the model.
+        bytes_of_test: that one test takes while it is in the model; 0: not known.
+        tests: how many there are, where known.
     """
-    inputs = getattr(model, "inputs", None)
-    if inputs and inputs[0].shape[0] is not None:
-        return int(inputs[0].shape[0])
-    fitting = BYTES // (4 * output_sizes) if output_sizes else 128
-    return int(max(1, min(512, fitting, tests)))
+    if fixed is not None:
+        return fixed
+    fitting = BYTES / bytes_of_test if bytes_of_test else 128
+    return int(min(max(LEAST, min(LARGEST, fitting)), LARGEST if tests is None else tests))
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """The tests as a model takes them."""
-
-    inputs: NDArray[Any]
-    """Shape (N, …)."""
-    labels: NDArray[Any]
-    """Shape (N, …)."""
-    dtype: str
-    """That the inputs are cast to."""
-    size: int
-    """Tests a batch."""
-
-    def batches(self, indices: NDArray[np.int64] | None = None) -> Iterator[Batch]:
-        """All tests, or those of ``indices``, in batches of exactly ``size``."""
-        total = len(self.labels) if indices is None else len(indices)
-        for start in range(0, total, self.size):
-            end = min(start + self.size, total)
-            part = np.arange(start, end) if indices is None else indices[start:end]
-            padded = np.concatenate([part, np.repeat(part[-1:], self.size - len(part))])
-            valid = np.zeros(self.size)
-            valid[: len(part)] = 1
-            yield Batch(self.inputs[padded], self.labels[padded], valid, part)
+def _padded(arrays: Arrays, missing: int) -> Arrays:
+    if not missing:
+        return arrays
+    return map_arrays(lambda array: np.concatenate([array, np.repeat(array[-1:], missing, axis=0)]), arrays)

@@ -1,34 +1,56 @@
 """The hit spectrum: how often each neuron is active on failing and on passing tests.
 
-One pass. Each traced step calls the model once on a batch, judges it in the graph, and reduces every layer to four
-numbers a neuron, W·H with H = [output > t] of shape (batch, neurons) and W of shape (4, batch) holding for each
-test: fails, passes, fails·r, passes·r (r the confidence). The weights are affine in r (see ``confidence.py``), so
-their range need not be known beforehand. Memory does not grow with the number of tests.
+One pass. Each step calls the model once on a batch, judges it in place, and reduces every layer to four numbers a
+neuron, W·H with H = [output > t] of shape (batch, neurons) and W of shape (4, batch) holding for each test: fails,
+passes, fails·r, passes·r (r the confidence). The weights are affine in r (see ``confidence.py``), so their range need
+not be known beforehand. Memory does not grow with the number of tests.
+
+r is split into two float32 parts, r = high + low, of which high has so few digits that its sums over a batch are
+exact. So single precision, which is twice as fast and all that some backends have, loses nothing.
+
+Of up to `MEASURED` neurons a layer, the counts are kept by `GROUPS` groups of tests, for the uncertainty of the ranking
+(``uncertainty.py``), and the activations of some tests are summed up (``statistics.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guider_engine.oracle import Oracle
+from guider_engine.backend import Backend, Pass
+from guider_engine.oracle.verdict import Oracle
 from guider_engine.wire import Inputs, LayerPath
 
-from .batches import Feed
 from .sampling import Sampler
-from .taps import Tap, flatten, observe, shape_of
-from .traced import Traced
+from .statistics import Bounds, LayerStatistics, contributions, finish
+from .taps import Tap, observe
+from .views import View, view
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
+    from guider_engine.fit import Fit
+
+    from .batches import Batch
 
 EXAMPLES = 5
 """The most confidently failing tests, which are told."""
+MEASURED = 512
+"""Neurons of a layer that are measured, too, rather than only counted."""
+GROUPS = 8
+"""Groups of tests, each with about as many failing and as many passing ones."""
+HUGE = 1 << 16
+"""Neurons of a layer from which on memory counts more than the last digits: single precision does."""
 KEPT = 512
-"""Failing and passing tests whose numbers are kept, each, for the activation statistics."""
+"""Failing and passing tests, each, whose activations are measured at least, if there are so many …"""
+MOST_MEASURED = 2048
+"""… within as many tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +58,27 @@ class LayerHits:
     """Hit spectrum of one layer's (sampled) neurons."""
 
     shape: tuple[int, ...]
-    """Shape of the layer's output without the batch axis."""
+    """Shape of the layer's neurons."""
+    neuron: str
+    """What one is, for people."""
     indices: NDArray[np.int64] | None
     """Flat indices of the sampled neurons, ascending, with repetitions; ``None``: all of them."""
-    counts: NDArray[np.float64]
+    counts: NDArray[Any]
     """Shape (2, neurons): number of failing, of passing tests that activate the neuron."""
-    confidence: NDArray[np.float64]
+    confidence: NDArray[Any]
     """Shape (2, neurons): sum of r over those tests."""
+    measured: NDArray[np.int64] | None
+    """Which of the (sampled) neurons were measured, ascending; ``None``: all."""
+    groups: NDArray[np.float64]
+    """Of the measured neurons, by group: both rows of ``counts``, then of ``confidence``; (4, groups, measured)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A failing test: its number, the model's prediction, its confidence."""
+    """A failing test: its number, its labels, what was answered, the confidence."""
 
     index: int
+    labels: Any
     predicted: float
     confidence: float
 
@@ -66,115 +95,230 @@ class Hits:
     """Sum of r over them."""
     confidence_range: tuple[float, float]
     """Smallest and largest r of all tests."""
+    groups: NDArray[np.float64]
+    """By group: number of failing, of passing tests, and the sums of r over them; shape (4, groups)."""
     not_finite: int
     """Tests whose output had a NaN."""
-    worst: tuple[Failing, ...]
-    """The most confidently failing tests."""
-    kept: NDArray[np.int64]
-    """Numbers of some failing and passing tests, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A layer as it was met in the trace."""
+    """A layer as it was met while compiling."""
 
     shape: tuple[int, ...]
+    neuron: str
     indices: NDArray[np.int64] | None
+    neurons: int
+    """That are kept."""
+    measured: NDArray[np.int64] | None
+    start: int
+    """Where its measured neurons begin in the row of all layers' measured neurons."""
+
+    @property
+    def columns(self) -> slice:
+        """Its measured neurons."""
+        return slice(self.start, self.start + (self.neurons if self.measured is None else len(self.measured)))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A traced step: one batch in, four numbers a neuron out."""
+@dataclass(slots=True)
+class Layout:
+    """What a step observes; filled while it is compiled."""
 
-    run: Traced
-    observed: dict[LayerPath, Observed]
-    """Filled while tracing."""
+    layers: dict[LayerPath, Observed] = field(default_factory=dict)
 
 
 def make_step(
+    backend: Backend,
     model: Any,
     taps: tuple[Tap, ...],
+    activations: dict[LayerPath, str | None],
+    fit: Fit,
     oracle: Oracle,
-    dtype: str,
     options: Inputs,
-) -> Step:
-    """Prepare the step; it is traced on its first run.
+) -> tuple[Pass, Layout]:
+    """Prepare the pass; it is compiled on its first batch.
 
     Args:
+        backend: that the model runs on.
         model: the model.
         taps: its layers.
+        activations: name of each layer's activation function, where it has one.
+        fit: how inputs are fed.
         oracle: judges a batch.
-        dtype: that the inputs are fed in.
-        options: for ``threshold``, above which a neuron is active, ``neurons_per_layer`` and ``seed``.
+        options: for ``threshold``, above which a neuron is active, ``neurons_per_layer``, ``seed``,
+            ``neuron`` and ``recurrent``.
     """
-    import tensorflow as tf
+    ops, layout = backend.ops, Layout()
 
-    observed: dict[LayerPath, Observed] = {}
-
-    def step(inputs: Any, labels: Any, valid: Any) -> Any:
-        output, seen = observe(model, tf.cast(inputs, dtype), taps)
-        verdict = oracle(labels, output)
-        failed = valid * tf.cast(verdict.failed, tf.float64)
+    def step(inputs: Any, labels: Any, valid: Any, before: Any, measure: Any) -> Any:
+        fed = fit.cast(ops, inputs)
+        output, seen = observe(model, fed, taps)
+        verdict = oracle.judge(fed, labels, output)
+        failed = valid * ops.cast(verdict.failed, "float32")
         passed = valid - failed
-        weights = tf.stack([failed, passed, failed * verdict.confidence, passed * verdict.confidence])
+        weights = _weights(ops, failed, passed, verdict.confidence, backend.double)  # (6, batch)
+        found: dict[Any, Any] = {}
+        rows, bounds = [], []
+        start = 0
+        samplers = {True: Sampler(options.neurons_per_layer, options.seed)}
         # Inside a nested layer the stream is another one, so that the published scores do not depend on it.
-        outer, inner = (Sampler(options.neurons_per_layer, options.seed) for _ in range(2))
-        sums = {}
-        for path, tensors in seen.items():
-            if not tensors:
+        samplers[False] = Sampler(options.neurons_per_layer, options.seed)
+        layout.layers.clear()
+        for tap in taps:
+            if not seen[tap.path]:
                 continue
-            flat = flatten(tensors)
-            indices = (outer if len(path) == 1 else inner).draw(flat.shape[1])
-            observed[path] = Observed(shape_of(tensors), indices)
-            if indices is not None:
-                flat = tf.gather(flat, indices, axis=1)
-            sums[path] = tf.matmul(weights, tf.cast(flat > options.threshold, tf.float64))
-        return sums, verdict.failed, verdict.confidence, verdict.predicted, verdict.not_finite
+            drawn, values = _draw(
+                ops, view(ops, tap.layer, seen[tap.path], options), samplers[len(tap.path) == 1]
+            )
+            neurons = int(values.shape[1])
+            measured = None
+            if neurons > MEASURED:
+                found[tap.path] = _large(ops, weights, values > options.threshold, backend.double)
+                measured = np.linspace(0, neurons - 1, MEASURED).astype(np.int64)
+                values = ops.take(values, measured, axis=1)
+            observed = Observed(drawn.shape, drawn.neuron, drawn.indices, neurons, measured, start)
+            layout.layers[tap.path] = observed
+            rows.append(values)
+            bounds.append(Bounds.of(activations.get(tap.path), int(values.shape[1])))
+            start = observed.columns.stop
+        if rows:
+            row = ops.concatenate(rows, axis=1) if len(rows) > 1 else rows[0]
+            grouped = _by_group(ops, weights, failed, passed, before)  # (6 * groups, batch)
+            hits = ops.cast(row > options.threshold, "float32")
+            sums = ops.cast(ops.reshape(ops.matmul(grouped, hits), (6, GROUPS, start)), backend.double)
+            found["groups"] = "sum", ops.concatenate([sums[:2], sums[2:4] + sums[4:]], axis=0)
+            found |= contributions(ops, row, failed, passed, Bounds.join(bounds), measure, backend.double)
+        return found, (verdict.failed, verdict.confidence, verdict.predicted, verdict.not_finite)
 
-    return Step(Traced(step), observed)
+    return backend.stream(step, model), layout
 
 
-def count_hits(step: Step, feed: Feed, progress: Callable[[int], None]) -> Hits:
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    shape: tuple[int, ...]
+    neuron: str
+    indices: NDArray[np.int64] | None
+
+
+def _draw(ops: Any, of_layer: View, sampler: Sampler) -> tuple[_Drawn, Any]:
+    indices = sampler.draw(int(of_layer.values.shape[1]))
+    values = of_layer.values if indices is None else ops.take(of_layer.values, indices, axis=1)
+    return _Drawn(of_layer.shape, of_layer.neuron, indices), values
+
+
+def _weights(ops: Any, failed: Any, passed: Any, confidence: Any, double: str) -> Any:
+    r = ops.cast(confidence, double)
+    high = ops.cast(ops.cast(r, "bfloat16"), "float32")
+    low = ops.cast(r - ops.cast(high, double), "float32")
+    return ops.stack([failed, passed, failed * high, passed * high, failed * low, passed * low], axis=0)
+
+
+def _by_group(ops: Any, weights: Any, failed: Any, passed: Any, before: Any) -> Any:
+    """The weights with zeros outside each group: failing and passing tests go round the groups in turn."""
+    turn = ops.where(
+        failed > 0, before[0] + ops.cumsum(failed, axis=0) - 1.0, before[1] + ops.cumsum(passed, axis=0) - 1.0
+    )
+    group = ops.mod(turn, float(GROUPS))
+    members = ops.cast(
+        ops.equal(ops.expand_dims(ops.arange(GROUPS, "float32"), 1), ops.expand_dims(group, 0)), "float32"
+    )
+    batch = int(weights.shape[1])
+    return ops.reshape(ops.expand_dims(weights, 1) * ops.expand_dims(members, 0), (6 * GROUPS, batch))
+
+
+def _large(ops: Any, weights: Any, hits: Any, double: str) -> tuple[str, Callable[[], Any]]:
+    """What a layer with many neurons adds, (4, neurons), when it is its turn; until then a neuron takes one byte."""
+
+    def sums() -> Any:
+        found = ops.cast(ops.matmul(weights, ops.cast(hits, "float32")), double)
+        return ops.concatenate([found[:2], found[2:4] + found[4:]], axis=0)
+
+    def single() -> Any:
+        whole = ops.concatenate([weights[:2], weights[2:4] + weights[4:]], axis=0)
+        return ops.matmul(whole, ops.cast(hits, "float32"))
+
+    return "sum", sums if int(hits.shape[1]) < HUGE else single
+
+
+def count_hits(
+    stream: Pass, layout: Layout, batches: Iterable[Batch], progress: Callable[[int], None]
+) -> tuple[Hits, dict[LayerPath, LayerStatistics], tuple[Failing, ...]]:
     """Stream all tests through the step.
 
     Args:
-        step: from `make_step`.
-        feed: the tests.
+        stream: from `make_step`.
+        layout: from there, too.
+        batches: of the tests.
         progress: told how many tests are done, after each batch; may raise to stop.
+
+    Returns:
+        The hit spectrum, the statistics of the layers, and the most confidently failing tests.
     """
-    sums: dict[LayerPath, NDArray[np.float64]] = {}
-    counts, confidence = np.zeros(2), np.zeros(2)
-    low, high, not_finite, done = np.inf, -np.inf, 0, 0
-    worst: list[Failing] = []
-    kept: dict[bool, list[NDArray[np.int64]]] = {True: [], False: []}
-    for batch in feed.batches():
-        found, *per_test = step.run(batch.inputs, batch.labels, batch.valid)
-        n = len(batch.indices)
-        failed, r, predicted, nan = (np.asarray(tensor)[:n] for tensor in per_test)
-        for path, tensor in found.items():
-            sums[path] = sums[path] + tensor.numpy() if path in sums else tensor.numpy()
-        counts += (failed.sum(), n - failed.sum())
-        confidence += (r[failed].sum(), r[~failed].sum())
-        low, high = min(low, float(r.min())), max(high, float(r.max()))
-        not_finite += int(nan.sum())
-        worst += [
-            Failing(int(batch.indices[i]), float(predicted[i]), float(r[i])) for i in np.flatnonzero(failed)
-        ]
-        worst = sorted(worst, key=lambda test: -test.confidence)[:EXAMPLES]
-        for outcome, parts in kept.items():
-            if room := KEPT - sum(map(len, parts)):
-                parts.append(batch.indices[failed == outcome][:room])
-        done += n
-        progress(done)
-    return Hits(
-        layers={
-            path: LayerHits(o.shape, o.indices, sums[path][:2], sums[path][2:])
-            for path, o in step.observed.items()
-        },
-        counts=(int(counts[0]), int(counts[1])),
-        confidence=(float(confidence[0]), float(confidence[1])),
-        confidence_range=(low, high),
-        not_finite=not_finite,
-        worst=tuple(worst),
-        kept=np.sort(np.concatenate([*kept[True], *kept[False]])),
-    )
+    stream.reset()
+    tally = _Tally()
+    for batch in batches:
+        before = np.array([tally.counts[0] % GROUPS, tally.counts[1] % GROUPS], np.float32)
+        measure = tally.wants_measuring
+        per_test = stream(batch.inputs, batch.labels, batch.valid, before, np.array(measure))
+        tally.add(batch, per_test, measure)
+        progress(tally.done)
+    totals = stream.totals()
+    return tally.hits(totals, layout), finish(totals, layout.layers), tuple(tally.worst)
+
+
+class _Tally:
+    """What is known of the tests so far."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.counts = [0, 0]
+        self.worst: list[Failing] = []
+        self._confidence = np.zeros(2)
+        self._range = (math.inf, -math.inf)
+        self._groups = np.zeros((4, GROUPS))
+        self._not_finite = 0
+        self._measured = [0, 0]
+
+    @property
+    def wants_measuring(self) -> bool:
+        return min(self._measured) < KEPT and sum(self._measured) < MOST_MEASURED
+
+    def add(self, batch: Batch, per_test: Sequence[NDArray[Any]], measured: bool) -> None:
+        failed, r, predicted, nan = (tensor[: batch.tests] for tensor in per_test)
+        r = r.astype(np.float64)
+        for outcome, those in enumerate((failed, ~failed)):
+            turns = (self.counts[outcome] + np.arange(those.sum())) % GROUPS
+            self._groups[outcome] += np.bincount(turns, minlength=GROUPS)
+            self._groups[2 + outcome] += np.bincount(turns, r[those], minlength=GROUPS)
+            self._confidence[outcome] += r[those].sum()
+            self.counts[outcome] += int(those.sum())
+            self._measured[outcome] += int(those.sum()) if measured else 0
+        self._range = (min(self._range[0], float(r.min())), max(self._range[1], float(r.max())))
+        self._not_finite += int(nan.sum())
+        self._add_worst(batch, failed, r, predicted)
+        self.done += batch.tests
+
+    def _add_worst(self, batch: Batch, failed: Any, r: Any, predicted: Any) -> None:
+        from guider_engine.load.tests.testset import map_arrays
+
+        failing = np.flatnonzero(failed)
+        for i in failing[np.argsort(-r[failing], kind="stable")][:EXAMPLES]:
+            labels = map_arrays(lambda array, i=i: np.array(array[i]), batch.labels)
+            self.worst.append(Failing(batch.first + int(i), labels, float(predicted[i]), float(r[i])))
+        self.worst = sorted(self.worst, key=lambda test: -test.confidence)[:EXAMPLES]
+
+    def hits(self, totals: dict[Any, NDArray[Any]], layout: Layout) -> Hits:
+        return Hits(
+            layers={path: _layer_hits(path, layer, totals) for path, layer in layout.layers.items()},
+            counts=(self.counts[0], self.counts[1]),
+            confidence=(float(self._confidence[0]), float(self._confidence[1])),
+            confidence_range=self._range,
+            groups=self._groups,
+            not_finite=self._not_finite,
+        )
+
+
+def _layer_hits(path: LayerPath, layer: Observed, totals: dict[Any, NDArray[Any]]) -> LayerHits:
+    groups = np.array(totals["groups"][:, :, layer.columns], np.float64)
+    sums = groups.sum(axis=1) if layer.measured is None else totals[path]
+    return LayerHits(layer.shape, layer.neuron, layer.indices, sums[:2], sums[2:], layer.measured, groups)

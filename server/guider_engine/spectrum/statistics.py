@@ -1,30 +1,27 @@
 """How the neurons behave on some failing and passing tests: activation, dead, saturated, not finite.
 
-A second, bounded pass over at most a thousand tests, for explanation only; no score depends on it.
+Taken in the same pass as the hit spectrum, from the first batches only; for explanation, no score depends on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guider_engine.oracle import Oracle
 from guider_engine.wire import LayerPath
-
-from .batches import Feed
-from .hits import Hits
-from .taps import Tap, flatten, observe
-from .traced import Traced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .hits import Observed
+
     Floats = NDArray[np.float64]
 
-BOUNDS: dict[str, tuple[float, float]] = {
+LIMITS: dict[str, tuple[float, float]] = {
     "sigmoid": (0.0, 1.0),
     "hard_sigmoid": (0.0, 1.0),
     "tanh": (-1.0, 1.0),
@@ -41,106 +38,123 @@ SATURATED = 0.95
 
 @dataclass(frozen=True, slots=True)
 class LayerStatistics:
-    """Statistics of one layer's (sampled) neurons over the tests that were read.
+    """Statistics of one layer's measured neurons over the tests that were measured.
 
     ``mean`` and ``std`` have shape (2, neurons), failing and passing; the other arrays (neurons,). NaN and infinity
     count as 0 in them.
     """
 
     tests: tuple[int, int]
-    """Failing and passing tests that were read."""
+    """Failing and passing tests that were measured."""
     mean: Floats
     std: Floats
     minimum: Floats
     maximum: Floats
     not_finite: NDArray[np.bool_]
     dead: NDArray[np.bool_]
-    """0 on every test that was read, and active on none of all tests."""
+    """0 on every test that was measured, and active on none of all tests."""
     saturated: NDArray[np.bool_]
     constant: NDArray[np.bool_]
-    """The same value, not 0, on every test that was read."""
+    """The same value, not 0, on every test that was measured."""
 
 
-def measure(
-    model: Any,
-    taps: tuple[Tap, ...],
-    hits: Hits,
-    oracle: Oracle,
-    activations: dict[LayerPath, str | None],
-    feed: Feed,
-    check: Callable[[], None],
-) -> dict[LayerPath, LayerStatistics]:
-    """Run the tests of ``hits.kept`` and summarise each observed layer.
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """From where on neurons count as being at a bound; shape (neurons,)."""
+
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, activation: str | None, neurons: int) -> Bounds:
+        """Those of a layer's activation; infinite where it has none."""
+        low, high = LIMITS.get(activation or "", (-math.inf, math.inf))
+        margin = AT_BOUND * (high - low) if math.isfinite(high) else 0.0
+        return cls(np.full(neurons, low + margin), np.full(neurons, high - margin))
+
+    @classmethod
+    def join(cls, parts: Sequence[Bounds]) -> Bounds:
+        """One after the other."""
+        return cls(
+            np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts])
+        )
+
+
+def contributions(
+    ops: Any, row: Any, failed: Any, passed: Any, bounds: Bounds, measure: Any, double: str
+) -> Mapping[Any, Any]:
+    """What a batch adds to the statistics; nothing where ``measure``, a boolean, is false.
 
     Args:
-        model: the model.
-        taps: its layers.
-        hits: says which neurons and which tests.
-        oracle: judges a batch.
-        activations: name of each layer's activation function, where it has one.
-        feed: the tests.
-        check: called after each batch; may raise to stop.
+        ops: of the backend.
+        row: outputs of neurons, (batch, neurons), float32.
+        failed: 1 for each failing test, (batch,).
+        passed: 1 for each passing test; neither for padding.
+        bounds: of the neurons.
+        measure: whether to.
+        double: the widest float dtype.
     """
-    import tensorflow as tf
+    neurons = int(row.shape[1])
 
-    def step(x: Any, y: Any, valid: Any) -> Any:
-        output, seen = observe(model, tf.cast(x, feed.dtype), taps)
-        fails = valid * tf.cast(oracle(y, output).failed, tf.float64)
-        outcome = tf.stack([fails, valid - fails])
-        return {p: reduce(p, seen[p], outcome, valid) for p in hits.layers}, tf.reduce_sum(outcome, axis=1)
+    def measured() -> tuple[Any, ...]:
+        outcome = ops.cast(ops.stack([failed, passed], axis=0), double)
+        finite = ops.isfinite(row)
+        a = ops.cast(ops.where(finite, row, ops.zeros_like(row)), double)
+        real = ops.expand_dims(failed + passed, 1) > 0
+        infinite = ops.full((), math.inf, double) * ops.ones_like(a)
+        at_bound = ops.logical_or(a <= ops.cast(bounds.low, double), a >= ops.cast(bounds.high, double))
+        return (
+            ops.sum(outcome, axis=1),
+            ops.matmul(outcome, a),
+            ops.matmul(outcome, ops.square(a)),
+            ops.min(ops.where(real, a, infinite), axis=0),
+            ops.max(ops.where(real, a, -infinite), axis=0),
+            ops.max(ops.cast(ops.logical_and(real, ops.logical_not(finite)), double), axis=0),
+            ops.sum(ops.cast(ops.logical_and(real, at_bound), double), axis=0),
+        )
 
-    def reduce(path: LayerPath, tensors: list[Any], outcome: Any, valid: Any) -> Any:
-        flat = flatten(tensors)
-        indices = hits.layers[path].indices
-        a = tf.cast(flat if indices is None else tf.gather(flat, indices, axis=1), tf.float64)
-        finite = tf.math.is_finite(a)
-        a = tf.where(finite, a, tf.zeros_like(a))
-        real = tf.cast(valid > 0, tf.bool)[:, None]
-        low, high = BOUNDS.get(activations.get(path) or "", (-np.inf, np.inf))
-        margin = AT_BOUND * (high - low) if np.isfinite(high) else 0.0
-        at_bound = tf.cast((a <= low + margin) | (a >= high - margin), tf.float64)
-        return {
-            "sum": tf.matmul(outcome, a),
-            "squares": tf.matmul(outcome, a * a),
-            "min": tf.reduce_min(tf.where(real, a, np.inf), axis=0),
-            "max": tf.reduce_max(tf.where(real, a, -np.inf), axis=0),
-            "bad": tf.reduce_any(tf.logical_not(finite) & real, axis=0),
-            "bound": tf.linalg.matvec(at_bound, valid, transpose_a=True),
-        }
+    def nothing() -> tuple[Any, ...]:
+        pair, one = ops.zeros((2, neurons), double), ops.zeros((neurons,), double)
+        infinite = ops.full((neurons,), math.inf, double)
+        return ops.zeros((2,), double), pair, pair, infinite, -infinite, one, one
 
-    run = Traced(step)
-    totals: dict[LayerPath, dict[str, Any]] = {}
-    tests = np.zeros(2)
-    for batch in feed.batches(hits.kept):
-        found, outcome = run(batch.inputs, batch.labels, batch.valid)
-        tests += outcome.numpy()
-        for path, part in found.items():
-            new = {name: tensor.numpy() for name, tensor in part.items()}
-            totals[path] = _merge(totals[path], new) if path in totals else new
-        check()
-    return {path: _finish(total, tests, hits.layers[path].counts.sum(0)) for path, total in totals.items()}
+    tests, sums, squares, low, high, bad, bound = ops.cond(measure, measured, nothing)
+    return {
+        "measured tests": ("sum", tests),
+        "sum": ("sum", sums),
+        "squares": ("sum", squares),
+        "minimum": ("minimum", low),
+        "maximum": ("maximum", high),
+        "not finite": ("maximum", bad),
+        "at bound": ("sum", bound),
+    }
 
 
-def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    combine = {"min": np.minimum, "max": np.maximum, "bad": np.logical_or}
-    return {name: combine.get(name, np.add)(old[name], new[name]) for name in old}
+def finish(
+    totals: Mapping[Any, NDArray[Any]], layers: Mapping[LayerPath, Observed]
+) -> dict[LayerPath, LayerStatistics]:
+    """The statistics of each layer from the totals of `contributions` (and ``groups``, the hit spectrum)."""
+    return {path: _of_layer(totals, layer.columns) for path, layer in layers.items()}
 
 
-def _finish(total: dict[str, Any], tests: Floats, hits: Floats) -> LayerStatistics:
+def _of_layer(totals: Mapping[Any, NDArray[Any]], columns: slice) -> LayerStatistics:
+    tests = totals["measured tests"]
+    low, high = (np.array(totals[name][columns], np.float64) for name in ("minimum", "maximum"))
+    bad = np.array(totals["not finite"][columns] > 0)
+    active = totals["groups"][:2, :, columns].sum(axis=(0, 1)) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = total["sum"] / tests[:, None]
-        std = np.sqrt(np.maximum(total["squares"] / tests[:, None] - mean**2, 0.0))
-    low, high = total["min"], total["max"]
+        mean = totals["sum"][:, columns] / tests[:, None]
+        std = np.sqrt(np.maximum(totals["squares"][:, columns] / tests[:, None] - mean**2, 0.0))
     still = high - low <= 1e-6 * np.maximum(1.0, np.maximum(abs(low), abs(high)))
-    dead = (low == 0) & (high == 0) & (hits == 0) & ~total["bad"]
-    saturated = total["bound"] >= SATURATED * tests.sum()
+    dead = (low == 0) & (high == 0) & ~active & ~bad
+    saturated = totals["at bound"][columns] >= SATURATED * tests.sum()
     return LayerStatistics(
         tests=(int(tests[0]), int(tests[1])),
         mean=mean,
         std=std,
         minimum=low,
         maximum=high,
-        not_finite=total["bad"],
+        not_finite=bad,
         dead=dead,
         saturated=saturated & ~dead,
         constant=still & ~dead & ~saturated,

@@ -90,13 +90,13 @@ def test_weights_from_sums_are_the_sum_of_the_weights(confidences: list[float]) 
     low, high = float(r.min()), float(r.max())
     spread = high - low
     q = (r - low) / spread if spread > 1e-6 else np.zeros_like(r)
-    for task, w in (("classification", 1 + q), ("regression", 1 + (1 - q))):
-        found = weighting(task, low, high).total(float(len(r)), float(r.sum()))  # type: ignore[arg-type]
+    for kind, w in (("certainty", 1 + q), ("error", 1 + (1 - q))):
+        found = weighting(kind, low, high).total(float(len(r)), float(r.sum()))  # type: ignore[arg-type]
         assert found == pytest.approx(w.sum(), rel=1e-6)
 
 
 def test_constant_confidence_weighs_all_tests_the_same() -> None:
-    noise = weighting("classification", 1.0 - 1e-7, 1.0)
+    noise = weighting("certainty", 1.0 - 1e-7, 1.0)
     assert noise.constant
     assert noise.total(10.0, 9.9999999) == 10.0
-    assert weighting("regression", 3.0, 3.0).total(10.0, 30.0) == 20.0
+    assert weighting("error", 3.0, 3.0).total(10.0, 30.0) == 20.0
