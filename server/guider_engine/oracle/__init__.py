@@ -1,150 +1,180 @@
-"""Whether a test passes, and how confident the model was: one pass over a batch, in the graph.
+"""Whether a test passes, and how confident the model was: chosen before the tests are run, judged inside the step.
 
-Classification compares the predicted with the expected class, regression asks every component to be within
-0.001 of its target (GUIDER, released code). An output with a NaN fails.
+One module a task; ``choose.py`` says which task, ``heads.py`` which labels belong to which output, ``links.py`` what
+makes probabilities of outputs. Judges use the functions of `Backend.ops` alone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
-from guider_engine.wire import ModelSummary, Task, TaskChoice
+import numpy as np
 
-TOLERANCE = 1e-3
-"""Largest absolute difference of a regression's component from its target that passes (GUIDER)."""
+from guider_engine.backend import Backend
+from guider_engine.load.tests.testset import Block, TestSet
+from guider_engine.wire import Inputs, ModelSummary
 
-Link = Literal["identity", "sigmoid", "softmax"]
+from .choose import choose_task
+from .classes import classification
+from .function import custom
+from .heads import Head, at, heads_of
+from .reconstruction import autoencoder
+from .regression import regression
+from .shares import multi_label, segmentation
+from .tolerance import limits
+from .verdict import Judge, Oracle, Verdict
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Judge", "Oracle", "Verdict", "choose_oracle"]
+
+PerTest = Callable[[Callable[[Any, Any, Any], Any]], "NDArray[np.float64]"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Tensors of shape (batch,): did the test fail, the confidence r, what was predicted; NaN in the output."""
+def choose_oracle(
+    options: Inputs,
+    model: ModelSummary,
+    backend: Backend,
+    tests: TestSet,
+    sample: Block,
+    outputs: Any,
+    per_test: PerTest,
+) -> Oracle:
+    """How the tests are judged.
 
-    failed: Any
-    confidence: Any
-    predicted: Any
-    not_finite: Any
-
-
-Oracle = Callable[[Any, Any], Verdict]
-"""(labels (batch, …), outputs (batch, …)) → verdict."""
-
-
-def choose_task(choice: TaskChoice, model: ModelSummary, labels: Any) -> tuple[Task, str]:
-    """The task, and for people the reason why it was chosen.
-
-    Order: the setting, the loss the model was compiled with, the last activation, the labels. A squared or
-    absolute error says regression unless a softmax or sigmoid is trained on labels that are classes. A binary
-    crossentropy or a sigmoid says classification unless the labels are no classes, such as an autoencoder's images.
+    Of several outputs each is judged on its own, and a test passes when it passes at all of them. Its confidence is
+    the smallest one of the outputs that are classified; where there are none, the largest error.
 
     Args:
-        choice: the setting.
-        model: for its loss and last layer.
-        labels: array of shape (tests, …).
+        options: ``oracle``, ``task``, ``tolerance``, ``accuracy``, ``quantile``.
+        model: for the losses and activations of its outputs.
+        backend: whose functions judge.
+        tests: all of them, to see the scale of targets where the tolerance needs it.
+        sample: the first of them.
+        outputs: what the model puts out for the sample: an array, or a structure of arrays.
+        per_test: runs all tests through the model and returns one float64 a test, measured by a function of
+            (inputs, labels, outputs) of a batch that returns a tensor (batch,).
+
+    Raises:
+        EngineFailure: labels and outputs do not fit each other or the task, or an option cannot be understood.
     """
-    if choice != "auto":
-        return choice, "as set"
-    loss = (model.loss or "").lower()
-    last = model.layers[-1].activation if model.layers else None
-    bounded = last in ("softmax", "sigmoid")
-    if any(word in loss for word in ("crossentropy", "hinge", "nll", "focal", "kullback", "kl_divergence")):
-        if "binary" in loss and not _are_classes(labels):
-            return "regression", f"labels are not class numbers, in spite of loss {model.loss}"
-        return "classification", f"loss {model.loss}"
-    if any(word in loss for word in ("squared", "absolute", "mse", "mae", "mape", "msle", "huber", "cosh")):
-        if bounded and _are_classes(labels):
-            return "classification", f"{last} output and class labels, in spite of loss {model.loss}"
-        return "regression", f"loss {model.loss}"
-    if last == "softmax" or (last == "sigmoid" and _are_classes(labels)):
-        return "classification", f"{last} output"
-    if _are_classes(labels):
-        return "classification", f"labels are class numbers ({labels.dtype})"
-    return "regression", f"labels are not class numbers ({labels.dtype})"
+    if options.oracle:
+        return custom(options, backend, sample, outputs)
+    heads, unjudged = heads_of(model, tests, sample, outputs)
+    oracles = [_of_head(head, options, backend, tests, per_test, len(heads) > 1) for head in heads]
+    notices = _not_a_number(heads, tests)
+    if unjudged:
+        names = ", ".join(unjudged)
+        notices += (
+            (
+                "output-not-judged",
+                f"There are no labels for these outputs, so they are not judged: {names}.",
+            ),
+        )
+    return _joined(heads, oracles, backend, notices)
 
 
-def _are_classes(labels: Any) -> bool:
-    head = labels[:10_000]
-    return bool(head.dtype.kind in "biu" or (head.dtype.kind == "f" and (head == head.round()).all()))
+def _of_head(
+    head: Head, options: Inputs, backend: Backend, tests: TestSet, per_test: PerTest, several: bool
+) -> Oracle:
+    task, reason = choose_task(options.task, head)
+    if task == "classification":
+        return classification(head, backend, tests.classes, reason)
+    if task == "multi-label":
+        return multi_label(head, backend, options.accuracy, tests.classes, reason)
+    if task == "segmentation":
+        return segmentation(head, backend, options.accuracy, tests.classes, reason)
+    if task == "autoencoder":
+        pick = at(head.label), at(head.path)
+        return autoencoder(head, backend, options.quantile, per_test, pick, reason)
+    name = head.name if several else ""
+    allowed = limits(options.tolerance, head.labels, tests, at(head.label), name)
+    return regression(head, backend, allowed, reason)
 
 
-def choose_link(task: Task, model: ModelSummary, units: int) -> Link:
-    """What turns outputs into probabilities: nothing, unless the loss was compiled with ``from_logits=True``."""
-    if not model.from_logits:
-        return "identity"
-    return "sigmoid" if units == 1 or task == "regression" else "softmax"
+def _joined(
+    heads: tuple[Head, ...], oracles: list[Oracle], backend: Backend, notices: tuple[tuple[str, str], ...]
+) -> Oracle:
+    """One oracle of those of all outputs."""
+    ops = backend.ops
+    picks = [(at(head.label), at(head.path)) for head in heads]
+    certain = [oracle.confidence == "certainty" for oracle in oracles]
+    names = [head.name for head in heads]
 
-
-def classification(link: Link = "identity") -> Oracle:
-    """Predicted class against expected class.
-
-    One output unit: the rounded output (half to even) is the class. Several: the largest. Labels are class
-    numbers, or as many columns as there are output units, whose largest is the class; any other number of columns
-    fails every test. Confidence is the largest output (a single unit's own value, not its distance from 0.5).
-    """
-    import tensorflow as tf
-
-    def judge(labels: Any, outputs: Any) -> Verdict:
-        y, o = _flat(labels), _linked(link, _flat(outputs))
-        nan = tf.reduce_any(tf.math.is_nan(o), axis=1)
-        units, columns = o.shape[1], y.shape[1]
-        predicted = tf.round(o[:, 0]) if units == 1 else tf.cast(tf.argmax(o, axis=1), o.dtype)
-        expected = y[:, 0] if columns == 1 else tf.cast(tf.argmax(y, axis=1), y.dtype)
-        comparable = columns == 1 or units in (1, columns)
-        passed = tf.equal(expected, predicted) if comparable else tf.zeros_like(nan)
+    def judge(inputs: Any, labels: Any, outputs: Any) -> Verdict:
+        verdicts = [
+            oracle.judge(inputs, label(labels), output(outputs))
+            for oracle, (label, output) in zip(oracles, picks, strict=True)
+        ]
+        if len(verdicts) == 1:
+            return verdicts[0]
+        rated = [v.confidence for v, sure in zip(verdicts, certain, strict=True) if sure or not any(certain)]
+        bits = [ops.cast(v.failed, backend.double) * 2.0**i for i, v in enumerate(verdicts)]
         return Verdict(
-            failed=tf.logical_or(tf.logical_not(passed), nan),
-            confidence=_finite_or_zero(tf.reduce_max(o, axis=1), nan),
-            predicted=predicted,
-            not_finite=nan,
+            failed=reduce(ops.logical_or, [v.failed for v in verdicts]),
+            confidence=reduce(ops.minimum if any(certain) else ops.maximum, rated),
+            predicted=reduce(lambda a, b: a + b, bits),
+            not_finite=reduce(ops.logical_or, [v.not_finite for v in verdicts]),
         )
 
-    return judge
-
-
-def regression(link: Link = "identity") -> Oracle:
-    """Every component within `TOLERANCE` of its target; a shape that differs fails every test.
-
-    Confidence is the Euclidean norm of the error (its weight falls as it grows, see ``confidence.py``).
-    """
-    import tensorflow as tf
-
-    def judge(labels: Any, outputs: Any) -> Verdict:
-        y, o = _flat(labels), _linked(link, _flat(outputs))
-        nan = tf.reduce_any(tf.math.is_nan(o), axis=1)
-        if y.shape[1] != o.shape[1]:
-            return Verdict(tf.ones_like(nan), tf.zeros_like(o[:, 0]), o[:, 0], nan)
-        error = tf.abs(y - o)
-        return Verdict(
-            failed=tf.logical_not(tf.reduce_all(error <= TOLERANCE, axis=1)),
-            confidence=_finite_or_zero(tf.norm(error, axis=1), nan),
-            predicted=o[:, 0],
-            not_finite=nan,
+    if len(oracles) == 1:
+        only = oracles[0]
+        return Oracle(
+            task=only.task,
+            reason=only.reason,
+            judge=judge,
+            confidence=only.confidence,
+            describe=lambda labels: only.describe(picks[0][0](labels)),
+            answer=only.answer,
+            rule=(only.rule, heads[0].label, heads[0].path),
+            notices=(*only.notices, *notices),
         )
 
-    return judge
+    def describe(labels: Any) -> str:
+        parts = zip(names, oracles, picks, strict=True)
+        return "; ".join(f"{name}: {oracle.describe(pick[0](labels))}" for name, oracle, pick in parts)
+
+    return Oracle(
+        task=oracles[0].task,
+        reason=". ".join(
+            f"{name}: {oracle.task}, {oracle.reason}" for name, oracle in zip(names, oracles, strict=True)
+        ),
+        judge=judge,
+        confidence="certainty" if any(certain) else "error",
+        describe=describe,
+        answer=lambda wrong: (
+            "wrong: " + ", ".join(name for i, name in enumerate(names) if int(wrong) >> i & 1)
+        ),
+        rule=tuple((oracle.rule, head.label, head.path) for oracle, head in zip(oracles, heads, strict=True)),
+        notices=(
+            *(
+                (code, f"{name}: {text}")
+                for name, o in zip(names, oracles, strict=True)
+                for code, text in o.notices
+            ),
+            *notices,
+        ),
+    )
 
 
-def _flat(tensor: Any) -> Any:
-    """(batch, columns), float64: both sides are compared as the published code does, in double precision."""
-    import tensorflow as tf
-
-    tensor = tf.convert_to_tensor(tensor)
-    return tf.cast(tf.reshape(tensor, (-1, math.prod(tensor.shape[1:]))), tf.float64)
-
-
-def _linked(link: Link, outputs: Any) -> Any:
-    import tensorflow as tf
-
-    if link == "identity":
-        return outputs
-    return tf.sigmoid(outputs) if link == "sigmoid" else tf.nn.softmax(outputs)
-
-
-def _finite_or_zero(values: Any, nan: Any) -> Any:
-    import tensorflow as tf
-
-    usable = tf.logical_and(tf.math.is_finite(values), tf.logical_not(nan))
-    return tf.where(usable, values, tf.zeros_like(values))
+def _not_a_number(heads: tuple[Head, ...], tests: TestSet) -> tuple[tuple[str, str], ...]:
+    """Labels that are NaN or infinite, unless the test set has said so."""
+    if any(code == "nan-labels" for code, _ in tests.notices):
+        return ()
+    found: tuple[tuple[str, str], ...] = ()
+    for head in heads:
+        if head.labels.dtype.kind != "f":
+            continue
+        rows = int((~np.isfinite(head.labels)).reshape(len(head.labels), -1).any(axis=1).sum())
+        if rows:
+            found += (
+                (
+                    "nan-labels",
+                    f"Of the first {len(head.labels):,} tests, {rows:,} have a label that is NaN or infinite; they can "
+                    "never pass.",
+                ),
+            )
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from guider_engine.errors import EngineFailure
 from guider_engine.wire import Task
 
 
@@ -46,3 +47,5 @@ class Oracle:
     was compiled with one serves the other. ``None``: unlike any other."""
     notices: tuple[tuple[str, str], ...] = ()
     """What is odd about labels and outputs: (code, message)."""
+    problem: Callable[[], EngineFailure | None] = lambda: None
+    """Why the user's function failed within the step, which the backend reports in words of its own."""
