@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -132,13 +133,19 @@ class TensorFlowPass:
         import tensorflow as tf
 
         if key not in self._totals:
-            size = math.prod(tensor.shape)
-            dtype = tf.float64 if tensor.dtype == tf.float64 and size < LARGE else tf.float32
-            with tf.init_scope():
-                neutral = tf.fill(tensor.shape, tf.cast(_NEUTRAL[combine], dtype))
-                self._totals[key] = combine, tf.Variable(neutral, trainable=False)
+            single = tensor.dtype != tf.float64 or math.prod(tensor.shape) >= LARGE
+            neutral = np.full(tuple(tensor.shape), _NEUTRAL[combine], np.float32 if single else np.float64)
+            self._totals[key] = combine, _variable(neutral)
         _, total = self._totals[key]
         tensor = tf.cast(tensor, total.dtype)
         if combine == "sum":
             return total.assign_add(tensor)
         return total.assign(tf.minimum(total, tensor) if combine == "minimum" else tf.maximum(total, tensor))
+
+
+def _variable(value: NDArray[Any]) -> Any:
+    """A variable; in a thread that traces nothing, or TensorFlow would trace the function that it is made in twice."""
+    import tensorflow as tf
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(tf.Variable, value, trainable=False).result()
