@@ -81,6 +81,7 @@ class Engine:
         grace: float = 2.0,
         start_timeout: float = 60.0,
         backoff: float = 1.0,
+        spectra: Path | None = None,
     ) -> None:
         """Prepare an engine; nothing is started.
 
@@ -93,6 +94,7 @@ class Engine:
             grace: seconds that a cancelled request has to stop by itself.
             start_timeout: seconds that the interpreter has to say hello.
             backoff: seconds before the start after the second crash in a row; doubled from crash to crash.
+            spectra: folder in which the engine keeps hit spectra from one process to the next; ``None``: none.
         """
         self.command = tuple(command)
         self.root = root
@@ -103,6 +105,7 @@ class Engine:
         self._grace = grace
         self._start_timeout = start_timeout
         self._backoff = backoff
+        self._cache = str(spectra) if spectra is not None else ""
         self._lock = asyncio.Lock()
         self._log = Log()
         self._run: _Run | None = None
@@ -126,7 +129,9 @@ class Engine:
     ) -> Localization:
         """Localize; ``on_progress`` is called on the event loop."""
         model = Path(inputs.model)
-        answer = await self._ask(lambda number: wire.Localize(number, inputs), on_progress, model=model)
+        answer = await self._ask(
+            lambda number: wire.Localize(number, inputs, self._cache), on_progress, model=model
+        )
         assert isinstance(answer, wire.Localized)
         return answer.localization
 
@@ -135,12 +140,16 @@ class Engine:
         model: str,
         *,
         safe_mode: bool = True,
+        load: str = "",
+        custom_objects: str = "",
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> ModelSummary:
-        """Load a model file and return its layers."""
+        """Load a model and return its layers; the arguments are as in `Inputs`."""
         root = str(self.root)
         answer = await self._ask(
-            lambda number: wire.Inspect(number, model, root, safe_mode), on_progress, model=Path(model)
+            lambda number: wire.Inspect(number, model, root, safe_mode, load, custom_objects),
+            on_progress,
+            model=Path(model),
         )
         assert isinstance(answer, wire.Inspected)
         return answer.model

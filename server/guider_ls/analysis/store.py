@@ -98,7 +98,12 @@ class Store:
                 path.unlink()
 
 
+def spectra_folder() -> Path:
+    """Where engines keep this user's hit spectra."""
+    return cache_folder() / "spectra"
+
+
 def cache_folder() -> Path:
-    """Where this user's results, captures and reports are kept, absolute; ``GUIDER_CACHE`` names another folder."""
+    """Where all that is kept for this user is, absolute; ``GUIDER_CACHE`` names another folder."""
     named = os.environ.get("GUIDER_CACHE")
     return absolute(named) if named else Path(platformdirs.user_cache_dir("guider-ls", appauthor=False))

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from guider_engine.wire import AGGREGATIONS, FORMULAS, TASK_CHOICES
+from guider_engine.wire import AGGREGATIONS, FORMULAS, NEURONS, RECURRENT, TASK_CHOICES
 from guider_ls import __version__
 from guider_ls.errors import UsageError
 
@@ -58,6 +58,8 @@ examples:
   guider-ls localize train.py --model model.keras --test-data test.npz
   guider-ls localize --model model.h5 --test-data x_test.npy y_test.npy
   guider-ls localize train.py --test-data package.data:load_test
+  guider-ls localize train.py --model m.keras --test-data test.csv --label quality
+  guider-ls localize --load package.net:restore
   guider-ls localize train.py --format sarif --output ranking.sarif
 
 lines for pyproject.toml that say the same every time:
@@ -152,12 +154,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     _inputs(localize)
     _run(localize)
+    _judging(localize)
     _method(localize)
     _output(localize, "text", "json", "sarif")
 
     of_map = commands.add_parser("map", help="list a program's layers", description=_MAP)
     of_map.add_argument("program", metavar="PROGRAM.py", help="the program, or a notebook (.ipynb)")
-    of_map.add_argument("--model", metavar="M", help="trained model: .keras, .h5 or module:function")
+    of_map.add_argument("--model", metavar="M", help="trained model: a file, a folder or module:function")
+    _loading(of_map)
     _interpreter(of_map)
     _output(of_map, "text", "json")
 
@@ -165,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
         "doctor", help="say what a localization would use and why", description=_DOCTOR
     )
     _inputs(doctor)
+    _judging(doctor)
     _output(doctor, "text", "json")
 
     serve = commands.add_parser("serve", help="run the language server", description=_SERVE)
@@ -179,13 +184,29 @@ def _inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "program", metavar="PROGRAM.py", nargs="?", help="the program or the notebook that builds the model"
     )
-    group.add_argument("--model", metavar="M", help="trained model: .keras, .h5 or module:function")
+    group.add_argument(
+        "--model",
+        metavar="M",
+        help="trained model: .keras, .h5, a SavedModel's folder, weights (with --load), or module:function",
+    )
     group.add_argument(
         "--test-data",
         metavar="D",
         nargs="+",
-        help="test set: one .npz, two .npy (inputs, labels), or module:function returning (inputs, labels)",
+        help="test set: .npz, .csv, .tsv, .parquet or .h5, two .npy (inputs, labels), a folder of images by class or "
+        "of a saved tf.data dataset, or module:function returning (inputs, labels)",
     )
+    group.add_argument("--label", metavar="NAME", help="column or array that holds the labels")
+    group.add_argument(
+        "--image-scale",
+        metavar="F",
+        type=float,
+        help="what the pixels of a folder of images are multiplied by",
+    )
+    group.add_argument(
+        "--max-tests", metavar="N", type=int, help="most tests that are run, drawn by class; default: all"
+    )
+    _loading(group)
     group.add_argument("--target", metavar="NAME", help="take this one of [[tool.guider.targets]]")
     _interpreter(group)
 
@@ -225,6 +246,50 @@ def _interpreter(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def _loading(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--load",
+        metavar="MODULE:FUNCTION",
+        help="function that returns the model, alone or with the tests: (model, inputs, labels)",
+    )
+    parser.add_argument(
+        "--custom-objects",
+        metavar="MODULE[:NAME]",
+        help="classes and functions of your own that the model needs: a module that registers them, or a dictionary",
+    )
+
+
+def _judging(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("when a test passes")
+    group.add_argument(
+        "--task",
+        choices=TASK_CHOICES,
+        help="what the model does; default: auto, told by its loss, its output and the labels",
+    )
+    group.add_argument(
+        "--tolerance",
+        metavar="T",
+        help="what a regression may be off: 0.001 (the default), 5%% of the target, or '0.1 iqr' of all targets",
+    )
+    group.add_argument(
+        "--accuracy",
+        metavar="A",
+        type=float,
+        help="share of a test's places or labels that must be right; default: 0.9 of the places, all labels",
+    )
+    group.add_argument(
+        "--quantile",
+        metavar="Q",
+        type=float,
+        help="share of the tests whose reconstruction counts as good (autoencoders), default: 0.9",
+    )
+    group.add_argument(
+        "--oracle",
+        metavar="MODULE:FUNCTION",
+        help="function that judges: (inputs, labels, outputs) to passed",
+    )
+
+
 def _method(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how to rank")
     group.add_argument("--method", choices=["guider"], default="guider", help="default: guider")
@@ -242,7 +307,19 @@ def _method(parser: argparse.ArgumentParser) -> None:
         type=_neurons,
         help='neurons to draw from a layer that has more, or "all"; default: 200',
     )
-    group.add_argument("--seed", metavar="S", type=int, help="of that drawing, default: 7")
+    group.add_argument(
+        "--neuron",
+        choices=NEURONS,
+        help="what counts as one: each output of a layer (unit, the default), or the mean of a channel",
+    )
+    group.add_argument(
+        "--recurrent",
+        choices=RECURRENT,
+        help="which steps of a layer that puts out a sequence count: all (the default), the last, or the maximum",
+    )
+    group.add_argument(
+        "--seed", metavar="S", type=int, help="of the drawing of neurons and of tests, default: 7"
+    )
     weights = group.add_mutually_exclusive_group()
     weights.add_argument(
         "--weighted",
@@ -253,11 +330,6 @@ def _method(parser: argparse.ArgumentParser) -> None:
     )
     weights.add_argument(
         "--unweighted", dest="weighted", action="store_false", help="every test weighs the same"
-    )
-    group.add_argument(
-        "--task",
-        choices=TASK_CHOICES,
-        help="what a test passes by: its class, or a value within 0.001; default: auto, by loss and labels",
     )
 
 

@@ -108,9 +108,10 @@ def _look(project: Project, options: argparse.Namespace, found: _Checks) -> None
             lambda: find_target(project.program, project.root, project.settings, source, capture),
         )
     if target is not None:
-        found.add("model", "ok", f"{target.model} ({target.model_source})", path=str(target.model))
-        data = ", ".join(target.test_data)
-        found.add("test set", "ok", f"{data} ({target.test_source})", paths=target.test_data)
+        path = str(target.model) if target.model is not None else ""
+        found.add("model", "ok", _with_source(path, target.model_source), path=path)
+        data = _with_source(", ".join(target.test_data), target.test_source)
+        found.add("test set", "ok", data, paths=target.test_data)
     python = found.attempt("interpreter", lambda: interpreter(project, options))
     if python is not None:
         command = shlex.join(python.command)
@@ -242,6 +243,10 @@ def _lines(found: _Checks, terminal: Terminal) -> Iterator[str]:
     yield (
         "A localization can run." if found.status == 0 else "A localization cannot run: see the errors above."
     )
+
+
+def _with_source(what: str, source: str) -> str:
+    return f"{what} ({source})" if what else f"returned by {source}"
 
 
 def _plain(check: Check) -> dict[str, Any]:

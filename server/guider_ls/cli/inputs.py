@@ -27,7 +27,20 @@ from guider_ls.source.sites import SourceMap
 _OPTIONS = {
     **{
         name: name
-        for name in ("formula", "aggregation", "threshold", "neurons_per_layer", "seed", "weighted", "task")
+        for name in (
+            *("load", "custom_objects", "label", "image_scale", "max_tests"),
+            *(
+                "formula",
+                "aggregation",
+                "threshold",
+                "neurons_per_layer",
+                "neuron",
+                "recurrent",
+                "seed",
+                "weighted",
+            ),
+            *("task", "tolerance", "accuracy", "quantile", "oracle"),
+        )
     },
     "capture_epochs": "epochs",
     "capture_minutes": "minutes",
@@ -112,8 +125,9 @@ def interpreter(project: Project, options: argparse.Namespace) -> Interpreter:
     Raises:
         EnvironmentProblem: "interpreter-missing".
     """
-    found = find_interpreter(project.root, project.settings)
-    return attrs.evolve(found, source="option --python") if options.python else found
+    if options.python:
+        return find_interpreter(project.root, project.settings, named_by="option --python")
+    return find_interpreter(project.root, project.settings)
 
 
 def read(path: Path, root: Path) -> Program:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from guider_engine.wire import CaptureRecord, Localization, ModelSummary
 from guider_ls.analysis.engine import Engine
+from guider_ls.analysis.store import spectra_folder
 from guider_ls.cli import console
 from guider_ls.cli.inputs import (
     Program,
@@ -44,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
     console.print_warnings(program.problems if program is not None else ())
     source = program.source if program is not None else None
     found = None if options.run else _target(project, program)
-    engine = Engine(interpreter(project, options).command, root=project.root)
+    engine = Engine(interpreter(project, options).command, root=project.root, spectra=spectra_folder())
     with console.progress_line() as progress:
         target, localization = asyncio.run(_localize(engine, project, program, found, options, progress))
     record = target.capture.record if target.capture is not None else None
-    model = Path(localization.inputs.model)
+    model = Path(localization.inputs.model or project.settings.load)
     report = Report(
         program=str(program.path) if program is not None else None,
         source=source or SourceMap((), ()),

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     assert project.program is not None  # the parser requires it
     program = read(project.program, project.root)
     console.print_warnings(program.problems)
-    model = _inspect(project, options) if options.model else None
+    model = _inspect(project, options) if options.model or options.load else None
     mapping = align(program.source, model) if model is not None else None
     if options.format == "json":
         written = console.dumped(map_to_json(str(program.path), program.source, model, mapping))
@@ -40,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inspect(project: Project, options: argparse.Namespace) -> ModelSummary:
-    model = existing_model(project.settings.model, project.root)
+    named = project.settings.model if options.model else ""
+    model = existing_model(named, project.root) if named else ""
     python = interpreter(project, options)
     with console.progress_line() as progress:
         return asyncio.run(_load(python, project, model, progress))
@@ -53,6 +54,12 @@ async def _load(
     progress.say("Starting the engine")
     engine = Engine(python.command, root=project.root)
     try:
-        return await engine.inspect(model, safe_mode=project.settings.safe_mode, on_progress=progress)
+        return await engine.inspect(
+            model,
+            safe_mode=project.settings.safe_mode,
+            load=project.settings.load,
+            custom_objects=project.settings.custom_objects,
+            on_progress=progress,
+        )
     finally:
         await engine.close()

@@ -26,9 +26,16 @@ _CONFIGURATION_TIMEOUT = 10.0
 class Project:
     """The folder of one or more programs. At most one engine, of one interpreter, belongs to it."""
 
-    def __init__(self, root: Path, client: Client, on_error: Callable[[BaseException], None]) -> None:
-        """Start without settings and without an engine."""
+    def __init__(
+        self,
+        root: Path,
+        client: Client,
+        on_error: Callable[[BaseException], None],
+        spectra: Path | None = None,
+    ) -> None:
+        """Start without settings and without an engine, which is to keep hit spectra in ``spectra``."""
         self.root = root
+        self._spectra = spectra
         self.scheduler = Scheduler(on_error)
         self.settings = Settings()
         self._editor_choice: tuple[str, ...] = ()
@@ -97,7 +104,9 @@ class Project:
         if self._engine is not None and self._engine.command != interpreter.command:
             await self.close_engine()
         if self._engine is None:
-            self._engine = Engine(interpreter.command, root=self.root, log=self._client.log)
+            self._engine = Engine(
+                interpreter.command, root=self.root, log=self._client.log, spectra=self._spectra
+            )
         return self._engine
 
     async def close_other_engine(self) -> None:

@@ -111,7 +111,9 @@ class GuiderServer(LanguageServer):
         if root is None:
             root = self._roots[document.path] = project_root(document.path)
         if root not in self.projects:
-            self.projects[root] = Project(root, self.client, self.report_background_error)
+            self.projects[root] = Project(
+                root, self.client, self.report_background_error, self.cache / "spectra"
+            )
         return self.projects[root]
 
     def forget_roots(self) -> None:

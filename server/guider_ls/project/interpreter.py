@@ -46,6 +46,7 @@ def find_interpreter(
     *,
     editor_choice: tuple[str, ...] = (),
     environ: Mapping[str, str] = os.environ,
+    named_by: str = "setting guider.interpreter",
 ) -> Interpreter:
     """The project's interpreter; nothing is run.
 
@@ -57,7 +58,7 @@ def find_interpreter(
         EnvironmentProblem: ``interpreter-missing``, with everything that was tried.
     """
     for named, source in (
-        (settings.interpreter, "setting guider.interpreter"),
+        (settings.interpreter, named_by),
         (editor_choice, "the environment chosen in the editor"),
     ):
         if named and named[0]:

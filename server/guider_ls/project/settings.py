@@ -20,12 +20,30 @@ from typing import Any, Literal
 
 import attrs
 
-from guider_engine.wire import AGGREGATIONS, FORMULAS, TASK_CHOICES, Aggregation, Formula, TaskChoice
+from guider_engine.wire import (
+    AGGREGATIONS,
+    FORMULAS,
+    NEURONS,
+    RECURRENT,
+    TASK_CHOICES,
+    Aggregation,
+    Formula,
+    Neuron,
+    Recurrent,
+    TaskChoice,
+)
 
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 RunWhen = Literal["onSave", "onModelChange", "manual"]
 Severity = Literal["error", "warning", "information", "hint"]
+
+MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+FUNCTION = re.compile(rf"{MODULE.pattern}:{MODULE.pattern}")
+"""``module:function``; both may have dots."""
+_TOLERANCE = re.compile(
+    r"\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)\s*(?:|%|iqr)\s*", re.IGNORECASE
+)
 
 
 @attrs.frozen(slots=True)
@@ -36,6 +54,10 @@ class TargetSettings:
     program: str = ""
     model: str = ""
     test_data: tuple[str, ...] = ()
+    load: str = ""
+    custom_objects: str = ""
+    label: str = ""
+    oracle: str = ""
 
 
 @attrs.frozen(slots=True)
@@ -49,13 +71,26 @@ class Settings:
     program: str = ""
     model: str = ""
     test_data: tuple[str, ...] = ()
+    load: str = ""
+    """Function that returns what ``model`` and ``test_data`` do not name; see `guider_engine.wire.Inputs`, as of all
+    from ``model`` to ``safe_mode``."""
+    custom_objects: str = ""
+    label: str = ""
+    image_scale: float = 1.0
+    max_tests: int | None = None
     formula: Formula = "ochiai"
     aggregation: Aggregation = "mean-gini"
     weighted: bool = True
     threshold: float = 0.1
     neurons_per_layer: int | None = 200
+    neuron: Neuron = "unit"
+    recurrent: Recurrent = "all"
     seed: int = 7
     task: TaskChoice = "auto"
+    tolerance: str = "0.001"
+    accuracy: float | None = None
+    quantile: float = 0.9
+    oracle: str = ""
     safe_mode: bool = True
     train_on_save: bool = False
     """Whether saving the program or a module of it runs the program again and localizes in what it trains."""
@@ -226,10 +261,25 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _positive(value: Any) -> float:
+def _positive(value: Any, most: float = math.inf) -> float:
     number = _number(value)
-    _require(number > 0)
+    _require(0 < number <= most)
     return number
+
+
+def _tolerance(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(_positive(value))
+    match = _TOLERANCE.fullmatch(text)
+    _require(match is not None and 0 < float(match[1]) < math.inf)
+    return text.strip()
+
+
+def _named(*forms: re.Pattern[str]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        _require(isinstance(value, str) and (not value or any(form.fullmatch(value) for form in forms)))
+        return str(value)
+
+    return read
 
 
 def _arguments(value: Any) -> tuple[str, ...]:
@@ -259,9 +309,14 @@ _FLAG = _Reader("true or false", _flag)
 _NUMBER = _Reader("a finite number", _number)
 _FILE = _Reader("a path (a string)", _text)
 _TEST_DATA = _Reader(
-    'an .npz file, a pair of .npy files or "module:function" (a string, or a list of one or two)',
+    'a file (.npz, .csv, .tsv, .parquet, .h5), a pair of .npy files, a folder or "module:function" (a string, or a '
+    "list of one or two)",
     lambda value: _words(value, most=2),
 )
+_CODE = _Reader('"module:function" (a string)', _named(FUNCTION))
+_OBJECTS = _Reader('"module" or "module:name" (a string)', _named(MODULE, FUNCTION))
+_LABEL = _Reader("the name of a column or array (a string)", _text)
+_SHARE = _Reader("a number above 0, at most 1", lambda value: _positive(value, most=1.0))
 _READERS: dict[str, _Reader] = {
     "enable": _FLAG,
     "interpreter": _Reader("a path or a command as a list of strings", _words),
@@ -269,6 +324,11 @@ _READERS: dict[str, _Reader] = {
     "program": _FILE,
     "model": _FILE,
     "test_data": _TEST_DATA,
+    "load": _CODE,
+    "custom_objects": _OBJECTS,
+    "label": _LABEL,
+    "image_scale": _Reader("a number above 0", _positive),
+    "max_tests": _Reader("a whole number from 1", lambda value: _integer(value, 1)),
     "formula": _choice(FORMULAS),
     "aggregation": _choice(AGGREGATIONS),
     "weighted": _FLAG,
@@ -278,7 +338,15 @@ _READERS: dict[str, _Reader] = {
         lambda value: None if value in (None, "all") else _integer(value, 1),
     ),
     "seed": _Reader("a whole number from 0 to 4294967295", lambda value: _integer(value, 0, 2**32 - 1)),
+    "neuron": _choice(NEURONS),
+    "recurrent": _choice(RECURRENT),
     "task": _choice(TASK_CHOICES),
+    "tolerance": _Reader(
+        "a number above 0 (0.001), a percentage (5%) or a part of the range (0.1 iqr)", _tolerance
+    ),
+    "accuracy": _SHARE,
+    "quantile": _SHARE,
+    "oracle": _CODE,
     "safe_mode": _FLAG,
     "train_on_save": _FLAG,
     "capture_arguments": _Reader("a list of strings", _arguments),
@@ -298,7 +366,13 @@ _TARGET_READERS = {
     "program": _FILE,
     "model": _FILE,
     "test_data": _TEST_DATA,
+    "load": _CODE,
+    "custom_objects": _OBJECTS,
+    "label": _LABEL,
+    "oracle": _CODE,
 }
+OF_TARGET = tuple(name for name in _TARGET_READERS if name not in ("name", "program"))
+"""What a target says of its model and its tests."""
 
 
 def _targets(value: Any) -> tuple[tuple[TargetSettings, ...], list[Problem]]:
@@ -327,10 +401,10 @@ def _targets(value: Any) -> tuple[tuple[TargetSettings, ...], list[Problem]]:
 
 
 def _shared_with_targets(changes: dict[str, Any]) -> dict[str, Any]:
-    """Beside targets, a model or test set without a program is meant for every target that names none."""
+    """Beside targets, what is said of model and tests without a program is for each target that does not say it."""
     if not changes.get("targets") or changes.get("program"):
         return changes
-    shared = {key: changes[key] for key in ("model", "test_data") if changes.get(key)}
+    shared = {key: changes[key] for key in OF_TARGET if changes.get(key)}
     rest = {key: value for key, value in changes.items() if key not in shared}
     rest["targets"] = tuple(
         attrs.evolve(target, **{key: value for key, value in shared.items() if not getattr(target, key)})

@@ -5,7 +5,6 @@ Nothing is guessed: two models to choose from are an error that lists them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -17,13 +16,12 @@ from guider_ls.errors import InputError, UsageError
 from guider_ls.project import artifacts
 from guider_ls.project.artifacts import Candidate, absolute, exists
 from guider_ls.project.captures import Capture
-from guider_ls.project.settings import Settings, TargetSettings
+from guider_ls.project.settings import FUNCTION, OF_TARGET, Settings, TargetSettings
 from guider_ls.source.sites import Artifact, SourceMap, line_name
 
 PROGRAMS = frozenset({".py", ".pyw"})
 """Suffixes of the files that can be run: notebooks are only read."""
 
-_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MODELS = (".keras", ".h5", ".hdf5")
 _Part = Literal["model", "test_data"]
 _KINDS = {"model": "model", "test_data": "tests"}
@@ -36,10 +34,10 @@ class Target:
 
     root: Path
     program: Path | None
-    model: Path
-    """A file; or a ``module:function``, as it is written."""
+    model: Path | None
+    """A file or a folder; or a ``module:function``, as it is written; ``None``: the function ``load`` returns it."""
     test_data: tuple[str, ...]
-    """One ``.npz``, two ``.npy`` (inputs, labels), or one ``module:function``."""
+    """A file or a folder, two ``.npy`` (inputs, labels), or one ``module:function``; empty: ``load`` returns them."""
     model_source: str
     """How the model was found, for people."""
     test_source: str
@@ -80,7 +78,7 @@ def for_program(settings: Settings, program: Path | None, root: Path, name: str 
         UsageError: "target-unknown", no target has that name.
         InputError: "target-ambiguous", more than one target fits.
     """
-    own = TargetSettings(program=settings.program, model=settings.model, test_data=settings.test_data)
+    own = TargetSettings(program=settings.program, **{name: getattr(settings, name) for name in OF_TARGET})
     if program is not None and own.program and not _same(absolute(own.program, root), program):
         own = TargetSettings()
     if name:
@@ -90,14 +88,13 @@ def for_program(settings: Settings, program: Path | None, root: Path, name: str 
     else:
         chosen = _of_program(settings.targets, program, root)
         chosen = attrs.evolve(
-            chosen, model=own.model or chosen.model, test_data=own.test_data or chosen.test_data
+            chosen, **{name: getattr(own, name) or getattr(chosen, name) for name in OF_TARGET}
         )
     return attrs.evolve(
         settings,
         program=str(program) if program is not None else chosen.program,
-        model=chosen.model,
-        test_data=chosen.test_data,
         targets=(),
+        **{name: getattr(chosen, name) for name in OF_TARGET},
     )
 
 
@@ -117,9 +114,9 @@ def find_target(
 ) -> Target:
     """Find the model and the test set of a program (of the settings' program, where it is ``None``).
 
-    Each is what the settings name (relative to ``root``); else what was captured by running the program as it is
-    now; else the one file that the program says it writes (relative to its own folder or to ``root``) and that
-    exists; else what was captured by running it as it was.
+    Each is what the settings name (relative to ``root``), or what their function ``load`` returns; else what was
+    captured by running the program as it is now; else the one file that the program says it writes (relative to its
+    own folder or to ``root``) and that exists; else what was captured by running it as it was.
 
     Args:
         program: in question.
@@ -137,9 +134,10 @@ def find_target(
     settings = for_program(settings, absolute(program) if program else None, root)
     program = program_of(settings, root)
     written = _Written(source.artifacts if source is not None else (), program, root)
-    if capture is not None and (trained or (capture.holds and not settings.model)):
+    named = bool(settings.model or settings.load)
+    if capture is not None and (trained or (capture.holds and not named)):
         return _of_capture(capture, settings, written)
-    if capture is not None and not settings.model:
+    if capture is not None and not named:
         try:
             return _of_files(settings, written)
         except InputError as error:
@@ -180,17 +178,23 @@ def _of_capture(capture: Capture, settings: Settings, written: _Written) -> Targ
 
 def _of_files(settings: Settings, written: _Written) -> Target:
     root = written.root
+    loaded = f"{settings.load}, as the settings say"
     models = artifacts.models(written.artifacts, written.folders)
     test_sets = artifacts.test_sets(written.artifacts, written.folders)
-    if not (settings.model or models or settings.test_data or test_sets):
+    if not (settings.model or models or settings.test_data or test_sets or settings.load):
         raise _missing(written, "model", "test_data")
+    model: Path | None
     if settings.model:
         model, model_source = Path(_file_or_function(settings.model, root, "model")), "settings"
+    elif settings.load:
+        model, model_source = None, loaded
     else:
         one = _only(models, "model", written)
         model, model_source = one.paths[0], written.said_by(one.artifact)
     if settings.test_data:
         test_data, test_source = _named_tests(settings, root), "settings"
+    elif settings.load:
+        test_data, test_source = (), loaded
     else:
         one = _only(test_sets, "test_data", written)
         test_data, test_source = tuple(map(str, one.paths)), written.said_by(one.artifact)
@@ -213,7 +217,7 @@ def existing_model(item: str, root: Path) -> str:
 def to_inputs(target: Target, settings: Settings) -> Inputs:
     """What the engine is asked for this target with these settings."""
     return Inputs(
-        model=str(target.model),
+        model=str(target.model) if target.model is not None else "",
         test_data=target.test_data,
         root=str(target.root),
         formula=settings.formula,
@@ -224,12 +228,25 @@ def to_inputs(target: Target, settings: Settings) -> Inputs:
         seed=settings.seed,
         task=settings.task,
         safe_mode=settings.safe_mode,
+        load=""
+        if target.captured is not None
+        else settings.load,  # a captured model is loaded as it was saved
+        custom_objects=settings.custom_objects,
+        label=settings.label,
+        image_scale=settings.image_scale,
+        max_tests=settings.max_tests,
+        neuron=settings.neuron,
+        recurrent=settings.recurrent,
+        tolerance=settings.tolerance,
+        accuracy=settings.accuracy,
+        quantile=settings.quantile,
+        oracle=settings.oracle,
     )
 
 
 def is_function(item: str) -> bool:
     """Whether a model or test set is given as ``module:function`` rather than as a file."""
-    return _FUNCTION.fullmatch(item) is not None
+    return FUNCTION.fullmatch(item) is not None
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -81,6 +81,50 @@ def test_a_function_counts_as_its_module(inputs: Inputs, tmp_path: Path, file: s
     assert files_of(inputs)[1] == tmp_path / file
 
 
+def test_the_modules_of_functions_count(inputs: Inputs, tmp_path: Path) -> None:
+    for name in ("nets", "layers", "judges"):
+        (tmp_path / f"{name}.py").write_text("")
+    coded = dataclasses.replace(
+        inputs, model="", load="nets:build", custom_objects="layers", oracle="judges:near"
+    )
+    assert [path.name for path in files_of(coded)] == ["tests.npz", "nets.py", "layers.py", "judges.py"]
+    before = Fingerprints().take(coded)
+    (tmp_path / "judges.py").write_text("def near(): ...")
+    assert not Fingerprints().take(coded).same(before)
+    # One that is installed somewhere is no file of the project.
+    assert files_of(dataclasses.replace(inputs, oracle="numpy:all")) == files_of(inputs)
+
+
+def test_a_large_folder_is_looked_at_without_reading_its_files(inputs: Inputs, tmp_path: Path) -> None:
+    folder = tmp_path / "pictures" / "cat"
+    folder.mkdir(parents=True)
+    for number in range(300):
+        (folder / f"{number}.png").write_bytes(b"one")
+        os.utime(folder / f"{number}.png", ns=(OLD, OLD))
+    pictures = dataclasses.replace(inputs, test_data=(str(tmp_path / "pictures"),))
+    before = Fingerprints().take(pictures)
+    (folder / "7.png").write_bytes(b"two")
+    os.utime(folder / "7.png", ns=(OLD, OLD))
+    assert Fingerprints().take(pictures).same(before)  # its content was not read
+    os.utime(folder / "7.png", ns=(OLD + 1, OLD + 1))
+    assert not Fingerprints().take(pictures).same(before)
+
+
+@pytest.mark.parametrize("files", [3, 300])
+def test_a_renamed_file_of_a_folder_is_seen(inputs: Inputs, tmp_path: Path, files: int) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for number in range(files):
+        (folder / f"{number}.png").write_bytes(b"one")
+    pictures = dataclasses.replace(inputs, test_data=(str(folder),))
+    fingerprints = Fingerprints()
+    before = fingerprints.take(pictures)
+    stat = folder.stat()
+    (folder / "1.png").rename(folder / "x.png")
+    os.utime(folder, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000))
+    assert not fingerprints.take(pictures).same(before)
+
+
 async def test_files_that_rest_are_settled(inputs: Inputs) -> None:
     await settled(files_of(inputs))
 

@@ -96,6 +96,23 @@ def test_how_a_program_is_run(values: dict[str, Any]) -> None:
         ("testData", ["a", "b", "c"], "a pair of .npy files"),
         ("testData", ["a", ""], "a pair of .npy files"),
         ("interpreter", [1], "a path or a command"),
+        ("load", "package/net.py", '"module:function"'),
+        ("load", "package.net", '"module:function"'),
+        ("oracle", "judge", '"module:function"'),
+        ("customObjects", "my objects", '"module" or "module:name"'),
+        ("label", 3, "the name of a column"),
+        ("imageScale", 0, "a number above 0"),
+        ("maxTests", 0, "a whole number from 1"),
+        ("neuron", "filter", "one of unit, channel"),
+        ("recurrent", "mean", "one of all, last, max"),
+        ("task", "clustering", "one of auto, classification, multi-label"),
+        ("tolerance", "0.1 mm", "a percentage (5%)"),
+        ("tolerance", "-1", "a percentage (5%)"),
+        ("tolerance", 0, "a percentage (5%)"),
+        ("tolerance", "1e999", "a percentage (5%)"),
+        ("accuracy", 0, "a number above 0, at most 1"),
+        ("accuracy", 1.5, "a number above 0, at most 1"),
+        ("quantile", "90%", "a number above 0, at most 1"),
         ("diagnostics.top", -1, "a whole number from 0"),
         ("diagnostics.minimum", float("inf"), "a finite number"),
         ("diagnostics.severity", "info", "one of error, warning, information, hint"),
@@ -112,6 +129,20 @@ def test_a_bad_value_is_one_problem_and_spares_the_rest(key: str, value: Any, ex
     assert problem.message.endswith(" is used")
 
 
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("5%", "5%"), (" 0.1 IQR", "0.1 IQR"), ("0.1iqr", "0.1iqr"), (".5", ".5"), (0.01, "0.01")],
+)
+def test_a_tolerance_is_a_number_a_percentage_or_a_part_of_the_range(value: str | float, read: str) -> None:
+    assert from_mapping({"tolerance": value}) == (Settings(tolerance=read), ())
+
+
+def test_functions_may_be_in_packages_and_classes() -> None:
+    values = {"load": "package.net:Net.restore", "customObjects": "package.layers", "oracle": ""}
+    expected = Settings(load="package.net:Net.restore", custom_objects="package.layers")
+    assert from_mapping(values) == (expected, ())
+
+
 def test_the_value_used_instead_is_named() -> None:
     _, (problem,) = from_mapping({"threshold": "low"}, Settings(threshold=0.5))
     assert problem == Problem("threshold", 'found "low", expected a finite number; 0.5 is used')
@@ -124,7 +155,7 @@ def test_the_value_used_instead_is_named() -> None:
         ("neuronPerLayer", "did you mean neuronsPerLayer?"),
         ("diagnostics.tops", "did you mean diagnostics.top?"),
         ("thresold", "did you mean threshold?"),
-        ("zzzz", "there are aggregation, capture_arguments"),
+        ("zzzz", "there are accuracy, aggregation, capture_arguments"),
     ],
 )
 def test_an_unknown_key_is_a_problem_with_a_hint(key: str, hint: str) -> None:

@@ -6,7 +6,7 @@ from tests.unit.project.records import model, program, record
 
 from guider_ls.errors import GuiderError, InputError, UsageError
 from guider_ls.project.captures import Capture
-from guider_ls.project.settings import Settings, TargetSettings, tomllib
+from guider_ls.project.settings import Settings, TargetSettings, from_mapping, tomllib
 from guider_ls.project.targets import find_target, for_program, is_function, project_root, to_inputs
 from guider_ls.source.sites import Artifact, SourceMap, Span
 
@@ -245,6 +245,45 @@ def test_what_is_set_for_another_program_is_not_taken(root: Path) -> None:
     settings = Settings(program="train.py", model="m.keras", test_data=("t.npz",))
     assert find_target(root / "train.py", root, settings, source()).model == root / "m.keras"
     assert refused(root, settings, source(), "other.py").code == "target-missing"
+
+
+def test_a_target_has_functions_and_labels_of_its_own(root: Path) -> None:
+    table = """
+    load = "nets:build"
+    max_tests = 500
+    [[targets]]
+    program = "a.py"
+    oracle = "judges:near"
+    [[targets]]
+    program = "b.py"
+    load = "nets:other"
+    label = "quality"
+    """
+    settings, problems = from_mapping(tomllib.loads(table))
+    assert problems == ()
+    a, b = (for_program(settings, root / name, root) for name in ("a.py", "b.py"))
+    assert (a.load, a.oracle, a.label, a.max_tests) == ("nets:build", "judges:near", "", 500)
+    assert (b.load, b.oracle, b.label, b.max_tests) == ("nets:other", "", "quality", 500)
+
+
+def test_a_function_returns_what_the_settings_do_not_name(root: Path) -> None:
+    program = touch(root, "train.py", "m.keras", "t.npz", "w.weights.h5")
+    written = source("m.keras", "t.npz")
+    both = find_target(program, root, Settings(load="nets:build"), written)
+    assert (both.model, both.test_data) == (None, ())
+    assert both.source == "model: nets:build, as the settings say; test set: nets:build, as the settings say"
+    inputs = to_inputs(both, Settings(load="nets:build"))
+    assert (inputs.model, inputs.test_data, inputs.load) == ("", (), "nets:build")
+    named = Settings(load="nets:build", model="w.weights.h5", test_data=("t.npz",))
+    weights = find_target(program, root, named, written)
+    assert (weights.model, weights.test_data) == (root / "w.weights.h5", (str(root / "t.npz"),))
+
+
+def test_folders_and_tables_are_models_and_tests(root: Path) -> None:
+    program = touch(root, "train.py", "net/saved_model.pb", "pictures/cat/1.png")
+    settings = Settings(model="net", test_data=("pictures",))
+    target = find_target(program, root, settings, source())
+    assert (target.model, target.test_data) == (root / "net", (str(root / "pictures"),))
 
 
 def test_the_engine_gets_absolute_paths(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -12,7 +14,13 @@ from guider_ls.lsp.features import configuration
 if TYPE_CHECKING:
     from guider_ls.lsp.server import GuiderServer
 
-PATTERNS = ("**/*.{keras,h5,hdf5,npz,npy}", "**/pyproject.toml")
+PATTERNS = (
+    "**/*.{keras,h5,hdf5,index,npz,npy,csv,tsv,parquet}",
+    "**/*.{pb,metadata,snapshot,png,jpg,jpeg,bmp,gif}",
+    "**/pyproject.toml",
+)
+_OF_FOLDERS = frozenset({".pb", ".metadata", ".snapshot", ".png", ".jpg", ".jpeg", ".bmp", ".gif"})
+"""Suffixes of files that matter only in a folder that is read: a picture elsewhere may be a plot."""
 
 
 def register(server: GuiderServer) -> None:
@@ -47,6 +55,13 @@ def register(server: GuiderServer) -> None:
             if root / "pyproject.toml" in below:
                 await configuration.changed(server, project)
                 continue
+            below = [path for path in below if path.suffix.lower() not in _OF_FOLDERS]
             for document in server.documents_of(project):
-                if below or not set(paths).isdisjoint(server.runs.reads(document)):
+                if below or _touches(paths, server.runs.reads(document)):
                     await server.runs.request(document, project, "files")
+
+
+def _touches(changed: Iterable[Path], read: Iterable[Path]) -> bool:
+    """Whether one of the changed files is read, or is in a folder that is."""
+    known = set(read)
+    return any(path in known or not known.isdisjoint(path.parents) for path in changed)
