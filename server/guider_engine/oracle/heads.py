@@ -112,7 +112,7 @@ def _outputs(model: ModelSummary, outputs: Any, rows: int) -> Iterator[Head]:
             output = model.outputs[i]
         if output is None:
             output = _undescribed(model, str(named or i), only=len(leaves) == 1)
-        if output.activation is None and len(leaves) == 1 and model.layers:
+        if not model.outputs and len(leaves) == 1 and model.layers:
             output = replace(output, activation=model.layers[-1].activation)
         name = str(named or output.name)
         array = np.asarray(array)
