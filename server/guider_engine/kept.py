@@ -77,7 +77,7 @@ class Kept:
         """The entry of that key; ``None``: there is none. A file that cannot be used is removed."""
         path = self._path(key)
         try:
-            if path.stat().st_size > self._largest + (1 << 20):
+            if path.stat().st_size > 2 * self._largest:
                 raise ValueError("too large")
             entry = _read(path, key)
         except FileNotFoundError:

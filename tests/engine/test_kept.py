@@ -191,6 +191,8 @@ def test_bytes_are_bounded_and_large_entries_are_not_kept(tmp_path: Path) -> Non
     assert sum(path.stat().st_size for path in files(kept)) <= 4 * size
     kept.write(key(9), entry(1_001), quiet)
     assert kept.read(key(9)) is None
+    kept._path(key(8)).write_bytes(bytes(2 * size + 1))
+    assert kept.read(key(8)) is None
 
 
 def test_files_of_others_stay(tmp_path: Path) -> None:

@@ -188,6 +188,26 @@ def test_kept_counts_are_not_touched_by_the_next_pass(session: Session, tmp_path
     assert all(np.array_equal(layer.counts, before[path]) for path, layer in hits.items())
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"task": "autoencoder"}, {"task": "regression", "tolerance": "0.5 iqr"}],
+    ids=lambda o: str(o["task"]),
+)
+def test_limits_of_the_oracle_follow_tests_and_weights(
+    session: Session, inputs: Inputs, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """They are constants of the compiled pass."""
+    judged = with_(inputs, **options)
+    results = []
+    for seed, scale in ((0, 1), (1, 1), (1, 2)):
+        write_model(tmp_path, seed)
+        x = np.random.default_rng(0).uniform(0, scale, size=(40, 3)).astype("float32")
+        np.savez(tmp_path / "t.npz", x=x, y=x)
+        results.append(session.localize(judged, quiet, quiet))
+        assert result(results[-1]) == result(Session().localize(judged, quiet, quiet))
+    assert len({found.task_reason for found in results}) >= 2
+
+
 def test_another_architecture_is_loaded(session: Session, inputs: Inputs, tmp_path: Path) -> None:
     session.localize(inputs, quiet, quiet)
     write_model(tmp_path, 1, units=7)
