@@ -42,6 +42,7 @@ from guider_ls.lsp.features import (
 from guider_ls.lsp.projects import Project, editor_settings
 from guider_ls.lsp.protocol import Protocol
 from guider_ls.lsp.runs import Runs
+from guider_ls.present.phrases import failures
 from guider_ls.project.settings import Settings, from_mapping
 from guider_ls.project.targets import project_root
 
@@ -263,7 +264,7 @@ class GuiderServer(LanguageServer):
             return Status()
         tests = result.localization.tests
         said = (notice.message for notice in result.localization.notices)
-        detail = "\n".join([f"{tests.failed} of {tests.total} tests failed", result.origin, *said])
+        detail = "\n".join([failures(tests), result.origin, *said])
         if view.host is not document:
             detail = f"The result of {Path(view.host.key).name}: {detail}"
         if result.localization.outcome == "no-failure-signal":

@@ -9,7 +9,17 @@ from guider_engine.wire import LayerPath, LayerScore, ModelLayer
 from guider_ls.errors import HELP
 from guider_ls.mapping.mapping import Match
 from guider_ls.mapping.reasons import line
-from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, number, stale, tells_apart, whole
+from guider_ls.present.phrases import (
+    FORMULA_NAMES,
+    counted,
+    failures,
+    layer_name,
+    number,
+    rank_range,
+    stale,
+    tells_apart,
+    whole,
+)
 from guider_ls.present.report import Report
 from guider_ls.project.settings import Settings, Severity
 from guider_ls.source.sites import Location, Span
@@ -120,13 +130,13 @@ def _finding(
         else ""
     )
     peers = report.peers(layer.path)
-    place = f"ranks {score.rank} of {len(peers)}"
+    place = f"ranks {score.rank}{rank_range(score)} of {len(peers)}"
     tied = sum(peer.rank == score.rank for peer in peers) - 1
     if tied > 0:
         place += f", tied with {counted(tied, 'other')}"
     if len(layer.path) > 1:
         place += f' inside "{report.layer(layer.path[:-1])[0].name}"'
-    basis = f"{FORMULA_NAMES[localization.inputs.formula]}, {tests.failed} of {counted(tests.total, 'test')} failed"
+    basis = f"{FORMULA_NAMES[localization.inputs.formula]}, {failures(tests)}"
     sentences = [
         f"{layer_name(layer)}{made} {place} in suspiciousness: {number(score.suspiciousness)} ({basis})"
     ]

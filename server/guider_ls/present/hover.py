@@ -23,13 +23,17 @@ from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
     OUTPUT_FIRST,
+    RANGE,
     certainty,
     conditions,
     counted,
     escaped,
+    neuron_kind,
     neurons,
     number,
+    number_of_tests,
     rank,
+    rank_range,
     stale,
     tells_apart,
     unmatched,
@@ -94,7 +98,10 @@ def _matched(report: Report, matches: Sequence[Match]) -> Iterator[str]:
     yield _tests(localization)
     if score.rank is not None:
         active = f"{neurons(score)} are active on more than half of the failing tests."
-        yield f"{active} {_conditions(score)}".strip()
+        kind = f"A neuron of it: {escaped(neuron_kind(score))}." if neuron_kind(score) else ""
+        yield " ".join(filter(None, (active, kind, _conditions(score))))
+        if rank_range(score):
+            yield f"{RANGE[0].upper()}{RANGE[1:]}."
         if score.top:
             yield _table(score.top[:_NEURONS])
             yield "Activations: mean ± standard deviation on passing and on failing tests, smallest … largest."
@@ -160,21 +167,29 @@ def _headline(report: Report, layer: ModelLayer, score: LayerScore) -> str:
         return f"{name}: {reason}{', has no weights' if layer.parameters == 0 else ''}"
     total = len(report.peers(layer.path))
     inside = f" inside {escaped(report.layer(layer.path[:-1])[0].name)}" if len(layer.path) > 1 else ""
-    return f"{name}: {escaped(rank(score))} of {total}{inside}, suspiciousness {number(score.suspiciousness)}"
+    place = escaped(rank(score) + rank_range(score))
+    return f"{name}: {place} of {total}{inside}, suspiciousness {number(score.suspiciousness)}"
 
 
 def _tests(localization: Localization) -> str:
     inputs, tests = localization.inputs, localization.tests
     method = f"{FORMULA_NAMES[inputs.formula]}, {AGGREGATION_NAMES[inputs.aggregation]}"
     weighting = ", weighted by confidence" if inputs.weighted else ""
-    counts = f"{counted(tests.total, 'test')}: {tests.passed} passed, {tests.failed} failed"
+    counts = f"{number_of_tests(tests)}: {tests.passed} passed, {tests.failed} failed"
     signal = "" if localization.outcome == "ranking" else " No failure signal, so nothing is ranked."
-    return f"{escaped(method)}{weighting} · {counts} ({escaped(localization.task)}).{signal}"
+    return f"{escaped(method)}{weighting} · {counts} ({escaped(_task(localization))}).{signal}"
+
+
+def _task(localization: Localization) -> str:
+    return (
+        f"{localization.task}: {localization.task_reason}" if localization.task_reason else localization.task
+    )
 
 
 def _conditions(score: LayerScore) -> str:
     named = ", ".join(said for said, _ in conditions(score))
-    return f"Of its neurons: {named}." if named else ""
+    of = "its neurons" if score.measured in (0, score.sampled) else f"the {score.measured} that were measured"
+    return f"Of {of}: {named}." if named else ""
 
 
 def _table(top: tuple[NeuronScore, ...]) -> str:
@@ -199,7 +214,7 @@ def _example(localization: Localization, test: FailingTest) -> str:
 
 def _inputs(report: Report) -> str:
     inputs = report.localization.inputs
-    files = [inputs.model, *inputs.test_data]
+    files = filter(None, [inputs.model or inputs.load, *inputs.test_data])
     named = ", ".join(escaped(os.path.basename(file)) for file in files)  # noqa: PTH119 (may be a module:function)
     when = datetime.fromtimestamp(report.finished, tz=timezone.utc).astimezone()
     seconds = sum(report.localization.timings.values())

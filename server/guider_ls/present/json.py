@@ -2,7 +2,10 @@
 
 Lines and columns are 1-based, columns count code points, ``end_column`` is the one after the last character. A place
 in a notebook has the number of its ``cell``, 1-based among all cells of the notebook; its lines are those of the cell.
-Numbers that are not finite are ``null``. Fields may be added to a schema, never changed or taken away.
+Numbers that are not finite are ``null``. ``tests.available`` is how many tests there are where only some were run, else
+``null``; a layer's ``ranks`` are the best and the worst rank that other tests would give with 95 % confidence, its
+``neuron`` is what one of its neurons is, for people, ``measured`` how many of the ``sampled`` ones the counts ``dead``,
+``saturated`` and ``non_finite`` are of. Fields may be added to a schema, never changed or taken away.
 """
 
 from __future__ import annotations
@@ -155,9 +158,12 @@ def _layer(report: Report, layer: ModelLayer, score: LayerScore) -> dict[str, An
         **_identity(layer),
         "score": plain(score.suspiciousness),
         "rank": score.rank,
+        "ranks": plain(score.ranks),
         "tied": score.tied,
+        "neuron": score.neuron,
         "neurons": score.neurons,
         "sampled": score.sampled,
+        "measured": score.measured,
         "suspicious": score.suspicious,
         "dead": score.dead,
         "saturated": score.saturated,

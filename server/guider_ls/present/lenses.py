@@ -14,6 +14,7 @@ from guider_ls.present.phrases import (
     neurons,
     number,
     rank,
+    rank_range,
     ranks,
     stale,
     unmatched,
@@ -113,11 +114,15 @@ def _standing(report: Report, matches: Sequence[Match], class_name: str) -> tupl
             name = [class_name] if block else []
             return [*name, counted(len(outer), "layer"), f"worst {rank(score)} {of}{inside}"], []
         return [f"{ranks([score for _, score in ranked])} {of}"], []
-    most = [said for said, count in conditions(score) if 2 * count > score.sampled]
+    most = [said for said, count in conditions(score) if 2 * count > (score.measured or score.sampled)]
     more = ["weightless"] if layer.parameters == 0 else []
     if len(matches) > len(outer):
         more.append(f"{counted(len(matches) - len(outer), 'layer')} inside")
-    return [f"{rank(score)} {of}", number(score.suspiciousness)], [neurons(score), *most, *more]
+    return [f"{rank(score)}{rank_range(score)} {of}", number(score.suspiciousness)], [
+        neurons(score),
+        *most,
+        *more,
+    ]
 
 
 def _cut(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from guider_engine.wire import FailingTest, LayerScore, Localization, ModelLayer
+from guider_engine.wire import Counts, FailingTest, LayerScore, Localization, ModelLayer
 from guider_ls.mapping.mapping import Difference, Mapping, Match
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite
@@ -26,6 +26,11 @@ ACTIVE_ANYWAY = (
 )
 """Said of the most suspicious neurons of a layer that do not tell failing from passing tests."""
 AGGREGATION_NAMES = {"mean-gini": "mean × (1 − Gini)", "mean": "mean"}
+
+RANGE = (
+    "what follows a rank in brackets are the ranks that as many other tests would give, with 95 % confidence"
+)
+"""Says what ``#1 (1–3)`` means."""
 
 _RANKS = 5
 """Ranks named of a line that makes many layers."""
@@ -56,6 +61,26 @@ def rank(score: LayerScore) -> str:
     return f"#{score.rank}{'=' if score.tied else ''}"
 
 
+def rank_range(score: LayerScore) -> str:
+    """`` (1–3)``: where other tests would put the layer; empty where they would not move it, or it is not known."""
+    if score.ranks is None or score.ranks == (score.rank, score.rank):
+        return ""
+    return f" ({score.ranks[0]}–{score.ranks[1]})"
+
+
+def number_of_tests(tests: Counts) -> str:
+    """``10 tests``; ``2,000 of 60,000 tests`` where only some were run."""
+    if tests.available is None or tests.available == tests.total:
+        return counted(tests.total, "test")
+    return f"{tests.total:,} of {tests.available:,} tests"
+
+
+def failures(tests: Counts) -> str:
+    """``3 of 10 tests failed``; ``3 of 2,000 tests failed, drawn from 60,000``."""
+    drawn = "" if tests.available in (None, tests.total) else f", drawn from {tests.available:,}"
+    return f"{tests.failed} of {counted(tests.total, 'test')} failed{drawn}"
+
+
 def layer_name(layer: ModelLayer) -> str:
     """``Dense "fc1"``."""
     return f'{layer.class_name} "{layer.name}"'
@@ -68,6 +93,11 @@ def neurons(score: LayerScore) -> str:
     )
 
 
+def neuron_kind(score: LayerScore) -> str:
+    """What a neuron of the layer is; empty where it is what a reader expects, one number of those that it puts out."""
+    return score.neuron if score.neuron != "unit" else ""
+
+
 def tells_apart(localization: Localization, score: LayerScore) -> bool:
     """Whether one of the top neurons is active on a larger share of the failing than of the passing tests."""
     tests = localization.tests
@@ -77,11 +107,11 @@ def tells_apart(localization: Localization, score: LayerScore) -> bool:
 
 
 def certainty(localization: Localization, test: FailingTest) -> str:
-    """`` (confidence 0.97)``, or how far a regression is from its target; empty where it is not known."""
+    """`` (confidence 0.97)``, or how far the output is from its target; empty where it is not known."""
     if test.confidence is None:
         return ""
-    # A regression's confidence is the norm of its error (see the engine's oracle): the larger, the less confident.
-    word = "off by" if localization.task == "regression" else "confidence"
+    # Where outputs are numbers, it is the size of their error (see the engine's oracles): the larger, the less sure.
+    word = "off by" if localization.task in ("regression", "autoencoder") else "confidence"
     return f" ({word} {number(test.confidence)})"
 
 

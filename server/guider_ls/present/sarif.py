@@ -12,7 +12,7 @@ from guider_engine.wire import LayerScore, ModelLayer
 from guider_ls import __version__
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.json import captured, plain
-from guider_ls.present.phrases import FORMULA_NAMES, counted, layer_name, neurons, number
+from guider_ls.present.phrases import FORMULA_NAMES, failures, layer_name, neurons, number
 from guider_ls.present.report import Report
 from guider_ls.source.sites import LayerSite, Span, line_name
 
@@ -48,6 +48,8 @@ def to_sarif(report: Report) -> dict[str, Any]:
                 "properties": {
                     "method": localization.method,
                     "outcome": localization.outcome,
+                    "task": localization.task,
+                    "task_reason": localization.task_reason,
                     "tests": plain(localization.tests),
                     "inputs": plain(localization.inputs),
                     "capture": captured(report),
@@ -100,6 +102,7 @@ def _results(report: Report) -> Iterator[dict[str, Any]]:
                 "layer": layer.name,
                 "path": list(layer.path),
                 "rank": score.rank,
+                "ranks": plain(score.ranks),
                 "tied": score.tied,
                 "suspiciousness": plain(score.suspiciousness),
             },
@@ -113,7 +116,7 @@ def _message(report: Report, layer: ModelLayer, score: LayerScore, ranked: int) 
     return (
         f"{layer_name(layer)} is number {score.rank} of {ranked}{tied} by suspiciousness: "
         f"{formula} {number(score.suspiciousness)}; {neurons(score)} are active on more than half of the "
-        f"failing tests ({tests.failed} of {counted(tests.total, 'test')} failed)."
+        f"failing tests ({failures(tests)})."
     )
 
 

@@ -13,12 +13,15 @@ from guider_ls.present.phrases import (
     AGGREGATION_NAMES,
     FORMULA_NAMES,
     OUTPUT_FIRST,
+    RANGE,
     certainty,
     conditions,
     counted,
     number,
+    number_of_tests,
     older,
     rank,
+    rank_range,
     tells_apart,
 )
 from guider_ls.present.report import Report
@@ -56,9 +59,10 @@ class _Page:
         weighting = "weighted by confidence" if inputs.weighted else "unweighted"
         sampled = "every" if inputs.neurons_per_layer is None else f"up to {inputs.neurons_per_layer}"
         seed = "" if inputs.neurons_per_layer is None else f" (seed {inputs.seed})"
+        kind = "channels" if inputs.neuron == "channel" else "neurons"
         model = f"{found.model.class_name}, {counted(len(found.model.layers), 'layer')}"
         captured, run = self.report.captured, self.report.capture
-        name = captured.name if captured is not None else self.terminal.file(inputs.model)
+        name = captured.name if captured is not None else self.terminal.file(inputs.model or inputs.load)
         trained = f", {counted(captured.epochs, 'epoch')}" if captured is not None and captured.epochs else ""
         yield from self.terminal.field("model", f"{name} ({model}{trained})")
         if self.report.program is not None:
@@ -67,7 +71,7 @@ class _Page:
                 started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
                 program = f"{shlex.join([program, *run.program.arguments])}, run at {started}"
             yield from self.terminal.field("program", program)
-        counts = f"{tests.total}: {tests.passed} passed, {tests.failed} failed"
+        counts = f"{number_of_tests(tests).rpartition(' ')[0]}: {tests.passed} passed, {tests.failed} failed"
         data, read = self.report.captured_tests, found.tests_read
         read = read if data is None else f"{data.data}: {read.partition(': ')[2] or read}"
         yield from self.terminal.field("tests", f"{counts}; {read}")
@@ -75,24 +79,29 @@ class _Page:
         yield from self.terminal.field(
             "method",
             f"{FORMULA_NAMES[inputs.formula]}, {AGGREGATION_NAMES[inputs.aggregation]}, {weighting}; "
-            f"active above {inputs.threshold:g}; {sampled} neurons a layer{seed}",
+            f"active above {inputs.threshold:g}; {sampled} {kind} a layer{seed}",
         )
 
     def ranking(self) -> Iterator[str]:
         ranked = self.ranked()
         names = [_name(layer) for layer, _ in ranked]
         room = min(max(map(len, names), default=0), 40)
+        places = [f"{score.rank}{'=' if score.tied else ''}{rank_range(score)}" for _, score in ranked]
+        wide = max(5, *map(len, places)) if places else 5
         yield self.terminal.style(
-            "bold", f"{'rank':>5}  {'score':>6}  {'layer':<{room}}  {'active when failing':<20}  line"
+            "bold", f"{'rank':>{wide}}  {'score':>6}  {'layer':<{room}}  {'active when failing':<20}  line"
         )
-        for (layer, score), name in zip(ranked, names, strict=True):
-            place = f"{score.rank}{'=' if score.tied else ''}"
-            row = f"{place:>5}  {number(score.suspiciousness):>6}  {self.terminal.cut(name, room):<{room}}"
+        for (layer, score), name, place in zip(ranked, names, places, strict=True):
+            row = (
+                f"{place:>{wide}}  {number(score.suspiciousness):>6}  {self.terminal.cut(name, room):<{room}}"
+            )
             match = self.report.mapping.of_layer(layer.path)
             where = self.place(match) if match is not None else "–"
             row = self.terminal.style("red", row) if score.rank == 1 else row
             yield f"{row}  {self.amount(score):<20}  {where}"
             yield from self.below(layer, score, match)
+        if any(map(rank_range, (score for _, score in ranked))):
+            yield from self.terminal.wrapped(f"In the column of ranks, {RANGE}.", "  ", "dim")
 
     def below(self, layer: ModelLayer, score: LayerScore, match: Match | None) -> Iterator[str]:
         """What there is to add to a row of the ranking."""
@@ -114,7 +123,7 @@ class _Page:
             found = self.report.mapping.of_layer(inner.path)
             where = f", {self.place(found)}" if found is not None else ""
             yield (
-                f"{'':15}inside: {rank(inner_score)} of {len(self.report.peers(inner.path))} "
+                f"{'':15}inside: {rank(inner_score)}{rank_range(inner_score)} of {len(self.report.peers(inner.path))} "
                 f"{_name(inner)} {number(inner_score.suspiciousness)}{where}"
             )
 
