@@ -24,6 +24,10 @@ class Pass(Protocol):
     def eager(self) -> bool:
         """Whether the model could not be compiled and runs op by op, which is slower."""
 
+    @property
+    def traces(self) -> int:
+        """How often the step was compiled (op by op: run)."""
+
     def __call__(self, *arguments: Any) -> Any:
         """Run one batch.
 
