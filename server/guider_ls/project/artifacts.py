@@ -39,26 +39,33 @@ def exists(path: Path) -> bool:
 
 
 def models(artifacts: Iterable[Artifact], folders: Sequence[Path]) -> tuple[Candidate, ...]:
-    """The models that exist in one of the folders, relative to which the program may have written them."""
-    return _distinct(
-        Candidate((path,), artifact)
-        for artifact in artifacts
-        if artifact.kind == "model"
-        for path in _places(artifact, folders)
-    )
+    """The models that exist in one of the folders, relative to which the program may have written them.
+
+    A SavedModel is taken only where there is no other.
+    """
+    found = [(path, a) for a in artifacts if a.kind == "model" for path in _places(a, folders)]
+    files = [Candidate((path,), artifact) for path, artifact in found if path.is_file()]
+    saved = (Candidate((path,), artifact) for path, artifact in found if exists(path / "saved_model.pb"))
+    return _distinct(files or saved)
 
 
 def test_sets(artifacts: Iterable[Artifact], folders: Sequence[Path]) -> tuple[Candidate, ...]:
-    """The ``.npz`` files, and the ``.npy`` files that make a pair by their names (``x_test``, ``y_test``)."""
+    """The ``.npz`` files, and the ``.npy`` files that make a pair by their names (``x_test``, ``y_test``).
+
+    Where there are none: the tables, HDF5 files and saved datasets that are called tests.
+    """
     files = [(path, a) for a in artifacts if a.kind == "tests" for path in _places(a, folders)]
     labels = {_subject(path): path for path, _ in files if _is_array(path) and _words(path) & _LABELS}
-    found = []
+    found, named = [], []
     for path, artifact in files:
-        if not _is_array(path):
+        if path.suffix == ".npz":
             found.append(Candidate((path,), artifact))
+        elif not _is_array(path):
+            if path.is_file() or exists(path / "dataset_spec.pb"):
+                named.append(Candidate((path,), artifact))
         elif not _words(path) & _LABELS and _subject(path) in labels:
             found.append(Candidate((path, labels[_subject(path)]), artifact))
-    return _distinct(found)
+    return _distinct(found or named)
 
 
 def _distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

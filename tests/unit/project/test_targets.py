@@ -123,6 +123,33 @@ def test_arrays_make_a_pair_by_their_names(root: Path, inputs: str, labels: str)
     assert target.test_data == (str(root / inputs), str(root / labels))
 
 
+def test_arrays_come_before_tables_and_files_before_folders(root: Path) -> None:
+    program = touch(root, "train.py", "net/saved_model.pb", "test.csv", "other/notes.txt")
+    models = ("net", "other", "m.keras")
+    written = SourceMap(
+        (),
+        (
+            *(Artifact(Span(n, 0, n, 1), "model", path) for n, path in enumerate(models)),
+            *(Artifact(Span(n, 0, n, 1), "tests", path) for n, path in enumerate(("test.csv", "t.npz"), 3)),
+        ),
+    )
+    target = find_target(program, root, Settings(), written)
+    assert (target.model, target.test_data) == (root / "net", (str(root / "test.csv"),))
+    touch(root, "m.keras", "t.npz")
+    target = find_target(program, root, Settings(), written)
+    assert (target.model, target.test_data) == (root / "m.keras", (str(root / "t.npz"),))
+
+
+def test_a_folder_is_a_dataset_only_if_one_was_saved_there(root: Path) -> None:
+    program = touch(root, "train.py", "m.keras", "test/cat/1.png")
+    written = SourceMap(
+        (), (Artifact(Span(0, 0, 0, 1), "model", "m.keras"), Artifact(Span(1, 0, 1, 1), "tests", "test"))
+    )
+    assert refused(root, Settings(), written).code == "target-missing"
+    touch(root, "test/dataset_spec.pb")
+    assert find_target(program, root, Settings(), written).test_data == (str(root / "test"),)
+
+
 def test_the_same_file_written_twice_is_one(root: Path) -> None:
     program = touch(root, "train.py", "m.keras", "t.npz")
     written = source("m.keras", "./m.keras", str(root / "m.keras"), "t.npz")

@@ -472,6 +472,17 @@ def test_ignore_comments(call: str, ignored: bool) -> None:
         ),
         ("m.save(path)", []),
         ("m.save('figure.png')", []),
+        ("m = keras.Sequential()\nm.save('out/net')", [("model", "out/net")]),
+        ("keras.models.save_model(keras.Sequential(), 'net')", [("model", "net")]),
+        ("m.save('net')", []),
+        ("m.save_weights('w.weights.h5')", []),
+        ("data.save('data/test')", [("tests", "data/test")]),
+        ("data.save('data/train')", []),
+        ("m.save('test_model')", []),
+        (
+            "import numpy as np\nnp.savetxt('wine-test.csv', a, delimiter=',')  # save",
+            [("tests", "wine-test.csv")],
+        ),
     ],
 )
 def test_files_written(body: str, expected: list[tuple[str, str]]) -> None:
@@ -479,6 +490,29 @@ def test_files_written(body: str, expected: list[tuple[str, str]]) -> None:
     artifacts = read_program(text).artifacts
     assert [(artifact.kind, artifact.path) for artifact in artifacts] == expected
     assert all("save" in cut(text, a.span) or "Checkpoint" in cut(text, a.span) for a in artifacts)
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        ("frame.to_csv('data/test.csv', index=False)", "data/test.csv"),
+        ("frame.to_csv(path_or_buf='Valid.TSV', sep='\\t')", "Valid.TSV"),
+        ("frame.iloc[800:].to_parquet('eval_2.parquet')", "eval_2.parquet"),
+        ("h5py.File('test.h5', 'w')", "test.h5"),
+        ("frame.to_csv('wine.csv')", None),
+        ("frame.to_csv('x_test.csv')", None),
+        ("frame.to_csv('test_predictions.csv')", None),
+        ("frame.to_csv('latest.csv')", None),
+        ("frame.to_csv('val_loss.csv')", None),
+        ("frame.to_csv('test.txt')", None),
+        ("frame.to_csv(args.test)", None),
+        ("h5py.File('test.h5')", None),
+        ("h5py.File('test.h5', 'r')", None),
+    ],
+)
+def test_a_table_is_a_test_set_if_it_is_called_one(call: str, path: str | None) -> None:
+    found = read_program(f"import h5py\n{K}{call}").artifacts
+    assert [(artifact.kind, artifact.path) for artifact in found] == ([("tests", path)] if path else [])
 
 
 @pytest.mark.parametrize(
