@@ -12,7 +12,7 @@ from .backend import Backend, Pass, backend_of
 from .errors import CancelRequested, EngineFailure, first_line, unusable
 from .fit import Fit, fit
 from .load.model import LoadedModel, reset_states
-from .load.tests.testset import TestSet, map_arrays
+from .load.tests.testset import Block, TestSet, map_arrays
 from .oracle import choose_oracle
 from .oracle.verdict import Oracle
 from .request import Check, Report, Timer
@@ -101,7 +101,7 @@ def prepare(
         loaded.summary,
         backend,
         tests,
-        sample,
+        Block(fitted.adapt(sample.inputs), sample.labels),
         outputs,
         lambda measure: _per_test(backend, loaded.model, fitted, tests, most, measure),
     )
@@ -206,6 +206,9 @@ def _run(
     except (EngineFailure, CancelRequested, MemoryError):
         raise
     except Exception as error:
+        problem = plan.oracle.problem()
+        if problem is not None:
+            raise problem from error
         raise unusable(
             "model-call", f"The model fails on the tests: {first_line(error)}", detail=str(error)
         ) from error

@@ -9,9 +9,13 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
-from tests.engine.oracles import choose, judge
+from tests.engine.conftest import quiet
+from tests.engine.oracles import Tests, choose, judge, plan_of
 
+from guider_engine.counting import count
 from guider_engine.errors import EngineFailure
+from guider_engine.request import Timer
+from guider_engine.wire import Inputs
 
 
 def echo(*shape: int, loss: Any = None, activation: str = "linear") -> Any:
@@ -351,3 +355,38 @@ def test_equal_rules_mean_equal_judges() -> None:
     model = echo(1, loss="mse")
     rules = [choose(model, X, Y, tolerance=text).rule for text in ("0.1", "0.10", "0.2")]
     assert rules[0] == rules[1] != rules[2]
+
+
+def test_a_function_that_fails_later_is_told_by_its_own_error(tmp_path: Path) -> None:
+    code = "return y >= 0 if (y < 599).all() else y.lost"
+    options = function(tmp_path, code)
+    x, y = np.zeros((600, 1), np.float32), np.arange(600.0)
+    plan = plan_of(echo(1), x, y, **options)
+    assert plan.size < 600
+    with pytest.raises(EngineFailure, match="judging:passes raised AttributeError") as caught:
+        count(plan, Tests(x, y), Inputs("", (), **options), quiet, quiet, Timer())
+    assert caught.value.failure.code == "user-code"
+
+
+def test_a_function_sees_inputs_as_the_model_does(tmp_path: Path) -> None:
+    options = function(tmp_path, "assert x.shape[1:] == (2, 2, 1); return y > 0")
+    found = judge(echo(2, 2, 1), np.zeros((3, 4), np.float32), np.array([0, 1, 1]), **options)
+    assert found.passed == [False, True, True]
+
+
+def test_the_rest_of_a_mask_is_judged_by_hand_on_channels() -> None:
+    """Masked time steps of several channels: the labels of both channels of a step are left out with it."""
+    model = keras.Sequential([layers.Input((2, 2)), layers.Masking(), layers.Activation("sigmoid")])
+    x = np.array([[[3, -3], [0, 0]]], np.float32)
+    found = judge(model, x, np.array([[[1, 0], [1, 1]]]), task="segmentation")
+    assert found.passed == [True]
+
+
+def test_noisy_reconstructions_are_compared_with_what_is_clean() -> None:
+    clean = np.random.default_rng(0).random((20, 8)).astype(np.float32)
+    noisy = clean + np.random.default_rng(1).normal(scale=0.1, size=clean.shape).astype(np.float32)
+    found = judge(echo(8, loss="mse", activation="sigmoid"), noisy, clean)
+    assert found.oracle.task == "autoencoder"
+    error = ((1 / (1 + np.exp(-noisy)) - clean) ** 2).mean(axis=1)
+    assert found.confidence == pytest.approx(error.tolist(), rel=1e-5)
+    assert found.passed == (error <= np.sort(error)[17]).tolist()

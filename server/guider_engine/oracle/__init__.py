@@ -53,7 +53,7 @@ def choose_oracle(
         model: for the losses and activations of its outputs.
         backend: whose functions judge.
         tests: all of them, to see the scale of targets where the tolerance needs it.
-        sample: the first of them.
+        sample: the first of them; inputs as the model takes them.
         outputs: what the model puts out for the sample: an array, or a structure of arrays.
         per_test: runs all tests through the model and returns one float64 a test, measured by a function of
             (inputs, labels, outputs) of a batch that returns a tensor (batch,).

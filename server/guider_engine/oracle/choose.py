@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from guider_engine.wire import Task, TaskChoice
 from .classes import are_classes
 from .heads import Head
 from .links import CROSSENTROPIES
+from .reconstruction import leaves_of
 from .shares import is_per_place
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _reconstruction(head: Head, task: Task) -> str:
     """Why the output is a reconstruction of the input; empty: it is none."""
     if head.units == 1 or "sparse" in head.loss or "categorical" in head.loss:
         return ""
-    given = [array for array in _arrays(head.inputs) if math.prod(array.shape[1:]) == head.units]
+    given = [array for array in leaves_of(head.inputs) if math.prod(array.shape[1:]) == head.units]
     if len(given) != 1 or given[0].dtype.kind not in "biuf":
         return ""
     inputs = given[0].reshape(len(given[0]), -1).astype(np.float64)
@@ -111,9 +112,3 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     a, b = a - a.mean(), b - b.mean()
     size = math.sqrt(float((a * a).sum()) * float((b * b).sum()))
     return float((a * b).sum()) / size if size > 0 else 0.0
-
-
-def _arrays(inputs: Any) -> list[Any]:
-    if isinstance(inputs, dict):
-        return list(inputs.values())
-    return list(inputs) if isinstance(inputs, tuple) else [inputs]

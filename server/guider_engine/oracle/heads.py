@@ -35,7 +35,7 @@ class Head:
     label: Path
     """The same for its labels."""
     inputs: Arrays
-    """Of the sample."""
+    """Of the sample, as the model takes them."""
     labels: NDArray[Any]
     """Of some tests, shape (tests, …): the sample's, or more."""
     outputs: NDArray[Any]

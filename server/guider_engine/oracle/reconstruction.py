@@ -48,7 +48,7 @@ def autoencoder(
     """
     ops, double, units = backend.ops, backend.double, head.units
     from_labels = head.columns == units
-    if not from_labels and not any(math.prod(shape[1:]) == units for shape in shapes(head.inputs)):
+    if not from_labels and not any(math.prod(leaf.shape[1:]) == units for leaf in leaves_of(head.inputs)):
         raise unusable(
             "task-shape",
             f"The task is autoencoder, but the output {head.name} of one test has the shape {head.shape}, and neither "
@@ -104,21 +104,18 @@ def limit_of(errors: NDArray[np.float64], quantile: float) -> float:
     return (last + float(later[0])) / 2 if later.size else last * (1 + 1e-4) + 1e-12
 
 
-def shapes(structure: Any) -> Iterator[tuple[Any, ...]]:
-    """Of every array or tensor of a structure."""
-    for leaf in _leaves(structure):
-        yield tuple(leaf.shape)
-
-
-def _leaves(structure: Any) -> Iterator[Any]:
+def leaves_of(structure: Any) -> Iterator[Any]:
+    """Every array or tensor of a structure."""
     if isinstance(structure, (list, tuple, dict)):
         for part in structure.values() if isinstance(structure, dict) else structure:
-            yield from _leaves(part)
+            yield from leaves_of(part)
     else:
         yield structure
 
 
 def _of_size(inputs: Any, units: int) -> Any:
     return next(
-        leaf for leaf in _leaves(inputs) if None not in leaf.shape[1:] and math.prod(leaf.shape[1:]) == units
+        leaf
+        for leaf in leaves_of(inputs)
+        if None not in leaf.shape[1:] and math.prod(leaf.shape[1:]) == units
     )
