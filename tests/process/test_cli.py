@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,14 @@ y[:20] = (y[:20] + 1) % 3
 model.save("model.keras")
 np.savez("test.npz", x=x, y=y)
 '''
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Spectra that were kept by other runs must not answer for these."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GUIDER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def guider(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -113,7 +121,7 @@ def test_json_is_the_contract(ranking: dict[str, Any], trained: Path) -> None:
     )
     assert ranking["outcome"] == "ranking"
     assert ranking["task"] == "classification"
-    assert ranking["tests"] == {"total": 60, "passed": 40, "failed": 20}
+    assert ranking["tests"] == {"total": 60, "passed": 40, "failed": 20, "available": None}
     layers = ranking["layers"]
     assert [layer["index"] for layer in layers] == list(range(len(layers)))
     assert [layer["class_name"] for layer in layers] == ["Dense"] * 4
@@ -200,6 +208,33 @@ def test_no_failing_test_is_no_error(project: Path) -> None:
     assert "rank  " not in result.stdout
 
 
+def test_a_table_with_labels_in_a_column(project: Path, ranking: dict[str, Any]) -> None:
+    with np.load(project / "test.npz") as tests:
+        rows = np.column_stack([tests["x"], tests["y"]])
+    header = "a,b,quality,c,d"
+    np.savetxt(
+        project / "table.csv", rows[:, [0, 1, 4, 2, 3]], delimiter=",", header=header, comments="", fmt="%.9g"
+    )
+    options = ("--test-data", "table.csv", "--label", "quality", "--neuron", "channel")
+    result = guider("localize", "train.py", *PYTHON, *options, "--format", "json", cwd=project)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["tests"] == ranking["tests"]
+    assert [layer["score"] for layer in found["layers"]] == pytest.approx(
+        [layer["score"] for layer in ranking["layers"]]
+    )
+    assert (found["inputs"]["label"], found["inputs"]["neuron"]) == ("quality", "channel")
+    assert "quality" in found["tests_read"]
+
+
+def test_only_some_of_the_tests(project: Path) -> None:
+    options = ("--max-tests", "30", "--format", "json")
+    result = guider("localize", "train.py", *PYTHON, *options, cwd=project)
+    assert result.returncode == 0, result.stderr
+    tests = json.loads(result.stdout)["tests"]
+    assert (tests["total"], tests["available"]) == (30, 60)
+
+
 # What cannot be used
 
 
@@ -209,6 +244,14 @@ def test_no_failing_test_is_no_error(project: Path) -> None:
         (["train.py", "--formula", "x"], "usage", 2),
         (["train.py", "--neurons-per-layer", "0"], "usage", 2),
         (["train.py", "--threshold", "nan"], "usage", 2),
+        (["train.py", "--tolerance", "near"], "usage", 2),
+        (["train.py", "--accuracy", "90"], "usage", 2),
+        (["train.py", "--quantile", "0"], "usage", 2),
+        (["train.py", "--max-tests", "0"], "usage", 2),
+        (["train.py", "--image-scale", "-1"], "usage", 2),
+        (["train.py", "--load", "nets.py"], "usage", 2),
+        (["train.py", "--oracle", "judge"], "usage", 2),
+        (["train.py", "--neuron", "filter"], "usage", 2),
         (["train.py", "--test-data", "a.npy", "b.npy", "c.npy"], "usage", 2),
         (["train.py", "--method", "deepfault"], "usage", 2),
         (["train.py", "--run", "train.py"], "usage", 2),
@@ -246,6 +289,25 @@ def test_programs_that_are_not_text_or_not_python(
     (tmp_path / "train.py").write_bytes(text)
     result = guider("localize", "train.py", "--format", "json", cwd=tmp_path)
     assert (error_of(result), result.returncode) == (code, 3)
+    if code == "program-syntax":
+        assert result.stderr.startswith("error: train.py: Line ")
+
+
+def test_what_an_option_says_is_reported_as_the_option(trained: Path) -> None:
+    result = guider("localize", "train.py", "--python", "no-such-python", cwd=trained)
+    assert "option --python: no-such-python" in result.stderr
+    assert "guider.interpreter" not in result.stderr
+
+
+def test_a_reader_of_sarif_gets_the_error_as_sarif(tmp_path: Path) -> None:
+    result = guider("localize", "--format", "sarif", cwd=tmp_path)
+    assert result.returncode == 3
+    (run,) = json.loads(result.stdout)["runs"]
+    (invocation,) = run["invocations"]
+    (said,) = invocation["toolExecutionNotifications"]
+    assert (invocation["executionSuccessful"], said["level"]) == (False, "error")
+    assert said["descriptor"]["id"] == "guider/target-missing"
+    assert "results" not in run
 
 
 @pytest.mark.parametrize(

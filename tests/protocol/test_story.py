@@ -16,7 +16,7 @@ from tests.protocol.editor import VS_CODE, Editor, Message, editor
 
 STATUS = {"status": True}
 CONSTRUCTIONS = [10, 11, 12, 13, 14]
-RANK = re.compile(r"#[1-4]=? of 4 · \d\.\d+ · (\d+ of \d+ neurons|units: 13 here)")
+RANK = re.compile(r"#[1-4]=?( \([1-4]–[1-4]\))? of 4 · \d\.\d+ · (\d+ of \d+ neurons|units: 13 here)")
 
 
 def replace(path: Path, by: Path) -> None:
@@ -87,6 +87,21 @@ async def test_from_opening_to_reopening(client: Editor, project: Path, cache: P
     del client.settings["formula"]
     client.notify("workspace/didChangeConfiguration", {"settings": None})
     await client.wait_until(lambda: hover_says(client, uri, "Ochiai"))
+
+    # So is another kind of neuron, and what is no kind of neuron is said and changes nothing.
+    since = client.now
+    client.settings["neuron"] = "channel"
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    await client.status(uri, "running", since=since)
+    await client.status(uri, "ranked", since=since)
+    since = client.now
+    client.settings["neuron"] = "filter"
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    warning = await client.wait_for("window/showMessage", since=since)
+    assert 'setting guider.neuron: found "filter", expected one of unit, channel' in warning["message"]
+    await client.status(uri, "ranked", since=since)
+    del client.settings["neuron"]
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
 
     # Edits move the ranking; a line that the model does not have yet is said to be newer.
     since = client.now

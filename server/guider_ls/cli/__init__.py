@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from guider_ls.cli.arguments import parse, wants_json
+from guider_ls.cli.arguments import parse, wanted_format
 from guider_ls.cli.console import prepare_streams, print_error, silence_stdout
 from guider_ls.errors import GuiderError
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(parse(arguments))
     except GuiderError as error:
-        print_error(error, as_json=wants_json(arguments))
+        print_error(error, wanted_format(arguments))
         return error.exit_status
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")

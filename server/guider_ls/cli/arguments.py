@@ -58,7 +58,7 @@ examples:
   guider-ls localize train.py --model model.keras --test-data test.npz
   guider-ls localize --model model.h5 --test-data x_test.npy y_test.npy
   guider-ls localize train.py --test-data package.data:load_test
-  guider-ls localize train.py --model m.keras --test-data test.csv --label quality
+  guider-ls localize train.py --test-data test.csv --label quality
   guider-ls localize --load package.net:restore
   guider-ls localize train.py --format sarif --output ranking.sarif
 
@@ -99,10 +99,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a reader of JSON waits at standard output, also if the rest of the command line is wrong."""
+def wanted_format(arguments: Sequence[str]) -> str:
+    """What the reader at standard output waits for, also if the rest of the command line is wrong."""
     own, _ = _split(arguments)
-    return "--format=json" in own or ("--format", "json") in itertools.pairwise(own)
+    for name in ("json", "sarif"):
+        if f"--format={name}" in own or ("--format", name) in itertools.pairwise(own):
+            return name
+    return "text"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
@@ -150,7 +153,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     localize = commands.add_parser(
-        "localize", help="rank the layers of a model", description=_LOCALIZE, epilog=_LOCALIZE_MORE
+        "localize",
+        help="rank the layers of a model",
+        usage="%(prog)s [PROGRAM.py] [OPTION ...]",
+        description=_LOCALIZE,
+        epilog=_LOCALIZE_MORE,
     )
     _inputs(localize)
     _run(localize)
@@ -166,7 +173,10 @@ def _parser() -> argparse.ArgumentParser:
     _output(of_map, "text", "json")
 
     doctor = commands.add_parser(
-        "doctor", help="say what a localization would use and why", description=_DOCTOR
+        "doctor",
+        help="say what a localization would use and why",
+        usage="%(prog)s [PROGRAM.py] [OPTION ...]",
+        description=_DOCTOR,
     )
     _inputs(doctor)
     _judging(doctor)
@@ -263,8 +273,10 @@ def _judging(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("when a test passes")
     group.add_argument(
         "--task",
+        metavar="TASK",
         choices=TASK_CHOICES,
-        help="what the model does; default: auto, told by its loss, its output and the labels",
+        help="what the model does: auto (the default: told by its loss, its output and the labels), "
+        + ", ".join(TASK_CHOICES[1:]),
     )
     group.add_argument(
         "--tolerance",

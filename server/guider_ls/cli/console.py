@@ -33,19 +33,23 @@ def silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_error(error: GuiderError, *, as_json: bool) -> None:
-    """Say why there is no result; what the user's code did in the engine is quoted."""
+def print_error(error: GuiderError, wanted: str) -> None:
+    """Say why there is no result, also in the format that was ``wanted``; what the user's code did is quoted."""
     lines = error.message.splitlines() or [""]
     said = "\n".join([f"error: {lines[0]} [{error.code}]", *lines[1:]])
     sys.stderr.write(f"{said}\n")
     quoted = [line for line in error.detail.splitlines() if line.strip()]
     if isinstance(error, EngineError) and not all(line.strip() in error.message for line in quoted):
         sys.stderr.write("".join(f"  {line}\n" for line in quoted[-_DETAIL_LINES:]))
-    if as_json:
+    if wanted == "json":
         from guider_ls.present.json import error_to_json
 
         sys.stdout.write(dumped(error_to_json(error)))
-        sys.stdout.flush()
+    elif wanted == "sarif":
+        from guider_ls.present.sarif import error_to_sarif
+
+        sys.stdout.write(dumped(error_to_sarif(error)))
+    sys.stdout.flush()
 
 
 def print_note(message: str) -> None:

@@ -154,7 +154,10 @@ def read(path: Path, root: Path) -> Program:
     if path.suffix == SUFFIX:
         return _notebook(path, root, code_cells(data))
     text = decode(data)
-    return Program(path, text, reading.read(text, path, root))
+    try:
+        return Program(path, text, reading.read(text, path, root))
+    except InputError as error:  # it names the line alone, which is enough in an editor
+        raise InputError(error.code, f"{path.name}: {error.message}", detail=error.detail) from error
 
 
 def _notebook(path: Path, root: Path, codes: Sequence[Code]) -> Program:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from guider_engine.wire import LayerScore, ModelLayer
 from guider_ls import __version__
+from guider_ls.errors import GuiderError
 from guider_ls.mapping.mapping import Match
 from guider_ls.present.json import captured, plain
 from guider_ls.present.phrases import FORMULA_NAMES, failures, layer_name, neurons, number
@@ -23,40 +24,41 @@ _ROOT = "PROJECTROOT"
 def to_sarif(report: Report) -> dict[str, Any]:
     """One run with a result for each layer that is ranked and whose line is known."""
     localization = report.localization
+    notes = [_notification(notice.code, notice.message, "note") for notice in localization.notices]
+    return _log(
+        {
+            "originalUriBaseIds": {_ROOT: {"uri": _folder_uri(localization.inputs.root)}},
+            "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
+            "results": list(_results(report)),
+            "properties": {
+                "method": localization.method,
+                "outcome": localization.outcome,
+                "task": localization.task,
+                "task_reason": localization.task_reason,
+                "tests": plain(localization.tests),
+                "inputs": plain(localization.inputs),
+                "capture": captured(report),
+            },
+        }
+    )
+
+
+def error_to_sarif(error: GuiderError) -> dict[str, Any]:
+    """A run that failed: it has no results, which says something else than that it found none."""
+    said = _notification(error.code, error.message, "error")
+    return _log({"invocations": [{"executionSuccessful": False, "toolExecutionNotifications": [said]}]})
+
+
+def _log(run: dict[str, Any]) -> dict[str, Any]:
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": _driver()},
-                "columnKind": "unicodeCodePoints",
-                "originalUriBaseIds": {_ROOT: {"uri": _folder_uri(localization.inputs.root)}},
-                "invocations": [
-                    {
-                        "executionSuccessful": True,
-                        "toolExecutionNotifications": [
-                            {
-                                "descriptor": {"id": f"guider/{notice.code}"},
-                                "level": "note",
-                                "message": {"text": notice.message},
-                            }
-                            for notice in localization.notices
-                        ],
-                    }
-                ],
-                "results": list(_results(report)),
-                "properties": {
-                    "method": localization.method,
-                    "outcome": localization.outcome,
-                    "task": localization.task,
-                    "task_reason": localization.task_reason,
-                    "tests": plain(localization.tests),
-                    "inputs": plain(localization.inputs),
-                    "capture": captured(report),
-                },
-            }
-        ],
+        "runs": [{"tool": {"driver": _driver()}, "columnKind": "unicodeCodePoints", **run}],
     }
+
+
+def _notification(code: str, message: str, level: str) -> dict[str, Any]:
+    return {"descriptor": {"id": f"guider/{code}"}, "level": level, "message": {"text": message}}
 
 
 def _driver() -> dict[str, Any]:
