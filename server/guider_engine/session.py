@@ -122,8 +122,10 @@ class Session:
             return self._entry[1]
         if not cache:
             return None
-        from .kept import Kept
-
+        try:
+            from .kept import Kept
+        except ModuleNotFoundError:  # without NumPy nothing was kept, and the loading of Keras says what is missing
+            return None
         entry = Kept(Path(cache)).read(key)
         if entry is not None:
             self._entry = key, entry
