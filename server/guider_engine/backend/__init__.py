@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -102,3 +103,18 @@ def backend_of(model: Any) -> Backend:
     from .on_tensorflow import TensorFlowBackend
 
     return TensorFlowBackend()
+
+
+def mask_of(tensor: Any) -> Any:
+    """The mask that Keras carries along with a tensor; ``None``: there is none.
+
+    It is an attribute of the tensor, but tensors of JAX take none: of those, Keras keeps a table.
+    """
+    mask = getattr(tensor, "_keras_mask", None)
+    if mask is None and "jax" in sys.modules:
+        try:
+            from keras.src.backend import get_keras_mask
+        except ImportError:  # Keras 2, or an early Keras 3, which lost masks on JAX
+            return None
+        mask = get_keras_mask(tensor)
+    return mask

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from guider_engine.backend import mask_of
 from guider_engine.load.model import inner_layers
 from guider_engine.wire import LayerPath
 
@@ -99,7 +100,7 @@ def _recording(
 
 
 def _mask(tensor: Any) -> Any:
-    mask = getattr(tensor, "_keras_mask", None)
+    mask = mask_of(tensor)
     return mask if mask is not None and len(mask.shape) == 2 else None
 
 
