@@ -311,6 +311,20 @@ def test_outputs_and_labels_in_order() -> None:
     assert found.confidence == pytest.approx([0, 1, 0])
 
 
+def test_outputs_of_different_tasks_are_judged_by_their_own() -> None:
+    """A class, a class for each of two places, and a number."""
+    given = layers.Input((3,))
+    one = layers.Activation("softmax", name="one")(given[:, :2])
+    places = layers.Reshape((2, 1), name="places")(layers.Activation("sigmoid")(given[:, :2]))
+    model = keras.Model(given, [one, places, layers.Activation("linear", name="number")(given[:, 2:])])
+    x = np.array([[2, -2, 1], [2, -2, 1], [2, -2, 1]], np.float32)
+    y = (np.array([0, 1, 0]), np.array([[1, 0]] * 2 + [[1, 1]]), np.array([1.0, 1.0, 1.0]))
+    found = judge(model, x, y, tolerance="0.5")
+    assert found.passed == [True, False, False]
+    assert found.answers[1:] == ["wrong: one", "wrong: places"]
+    assert found.confidence == pytest.approx([1 / (1 + np.exp(-2))] * 3)
+
+
 def function(folder: Path, code: str) -> dict[str, Any]:
     (folder / "judging.py").write_text("import numpy as np\ndef passes(x, y, out):\n    " + code + "\n")
     return {"oracle": "judging:passes", "root": str(folder)}

@@ -111,7 +111,11 @@ def _joined(
         ]
         if len(verdicts) == 1:
             return verdicts[0]
-        rated = [v.confidence for v, sure in zip(verdicts, certain, strict=True) if sure or not any(certain)]
+        rated = [
+            ops.cast(v.confidence, backend.double)
+            for v, sure in zip(verdicts, certain, strict=True)
+            if sure or not any(certain)
+        ]
         bits = [ops.cast(v.failed, backend.double) * 2.0**i for i, v in enumerate(verdicts)]
         return Verdict(
             failed=reduce(ops.logical_or, [v.failed for v in verdicts]),

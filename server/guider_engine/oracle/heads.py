@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 ENOUGH = 10_000
-"""Labels that are looked at, where reading them costs nothing."""
+"""Labels that are looked at, where reading them costs nothing …"""
+MOST_VALUES = 4_000_000
+"""… and if they are not more numbers than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,8 @@ def _known_labels(tests: TestSet, sample: Block) -> Arrays:
     """Labels of up to `ENOUGH` tests where the inputs beside them are views of an array, else those of the sample."""
     if tests.total is None or tests.total <= len(sample):
         return sample.labels
+    values = sum(int(np.asarray(a).size) for _, a in _leaves(sample.labels, ()))
+    enough = min(ENOUGH, MOST_VALUES * len(sample) // max(1, values))
     blocks = []
     rows = 0
     for block in tests.blocks(len(sample)):
@@ -214,7 +218,7 @@ def _known_labels(tests: TestSet, sample: Block) -> Arrays:
             return sample.labels
         blocks.append(block.labels)
         rows += len(block)
-        if rows >= ENOUGH:
+        if rows >= enough:
             break
     paths = [path for path, _ in _leaves(sample.labels, ())]
     joined = {path: np.concatenate([at(path)(labels) for labels in blocks]) for path in paths}

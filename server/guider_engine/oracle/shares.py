@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from guider_engine.backend import Backend
+from guider_engine.backend import Backend, mask_of
 from guider_engine.errors import unusable
 
 from .classes import class_name
@@ -77,7 +77,8 @@ def segmentation(
     Places with a label below 0, with 255 where there are fewer classes, or that Keras masks, are not judged.
 
     A test passes when at least ``accuracy`` of the judged places are right (unless set: `PLACES`); one without such
-    places passes. Confidence is the mean over them of the largest probability.
+    places passes. Confidence is the mean over them of the largest probability. Computed in single precision: maps of
+    classes are large, and no published scores depend on them.
 
     Raises:
         EngineFailure: the labels are not one for each place.
@@ -85,7 +86,7 @@ def segmentation(
     *grid, classes = head.shape if head.columns != head.units or len(head.shape) > 2 else (*head.shape, 1)
     if not grid or not is_per_place(head):
         raise _mismatch(head, "segmentation", "a class number, or one column a class, for each place")
-    ops, double = backend.ops, backend.double
+    ops = backend.ops
     separate = classes > 1 and head.columns == head.units and not _one_hot(head.labels, classes)
     kinds = 1 if separate else classes
     places = math.prod(grid) * (classes if separate else 1)
@@ -94,28 +95,30 @@ def segmentation(
     link, said = link_of(head, kinds, rounded=kinds == 1)
 
     def judge(_inputs: Any, labels: Any, outputs: Any) -> Verdict:
-        y = ops.cast(ops.reshape(labels, (-1, places, per_place)), double)
-        p = linked(ops, link, ops.cast(ops.reshape(outputs, (-1, places, kinds)), double))
+        y = ops.cast(ops.reshape(labels, (-1, places, per_place)), "float32")
+        p = linked(ops, link, ops.cast(ops.reshape(outputs, (-1, places, kinds)), "float32"))
         nan = ops.any(ops.isnan(ops.reshape(p, (-1, places * kinds))), axis=1)
-        expected = y[:, :, 0] if per_place == 1 else ops.cast(ops.argmax(y, axis=2), double)
+        expected = y[:, :, 0] if per_place == 1 else ops.cast(ops.argmax(y, axis=2), "float32")
         if kinds == 1:
-            predicted = ops.cast(p[:, :, 0] > 0.5, double)
+            predicted = ops.cast(p[:, :, 0] > 0.5, "float32")
             sure = ops.maximum(p[:, :, 0], 1.0 - p[:, :, 0])
         else:
-            predicted, sure = ops.cast(ops.argmax(p, axis=2), double), ops.max(p, axis=2)
+            predicted, sure = ops.cast(ops.argmax(p, axis=2), "float32"), ops.max(p, axis=2)
         counts = ops.ones_like(expected)
         if per_place == 1:
-            counts = ops.cast(expected >= 0, double)
+            counts = ops.cast(expected >= 0, "float32")
             if max(classes, 2) <= VOID:
-                counts = counts * ops.cast(ops.not_equal(expected, ops.zeros_like(expected) + VOID), double)
-        mask = getattr(outputs, "_keras_mask", None)
+                counts = counts * ops.cast(
+                    ops.not_equal(expected, ops.zeros_like(expected) + VOID), "float32"
+                )
+        mask = mask_of(outputs)
         steps = math.prod(mask.shape[1:]) if mask is not None and None not in mask.shape[1:] else 0
         if steps and places % steps == 0:
-            seen = ops.cast(ops.reshape(mask, (-1, steps, 1)), double)
+            seen = ops.cast(ops.reshape(mask, (-1, steps, 1)), "float32")
             counts = ops.reshape(ops.reshape(counts, (-1, steps, places // steps)) * seen, (-1, places))
         judged = ops.sum(counts, axis=1)
         some = ops.maximum(judged, ops.ones_like(judged))
-        right = ops.sum(ops.cast(ops.equal(expected, predicted), double) * counts, axis=1) / some
+        right = ops.sum(ops.cast(ops.equal(expected, predicted), "float32") * counts, axis=1) / some
         right = ops.where(judged > 0, right, ops.ones_like(right))
         return Verdict(
             failed=ops.logical_or(right < share - _SLACK, nan),
