@@ -1,5 +1,6 @@
 """The settings class, the editor's manifest and the table for people name the same settings and defaults."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from guider_engine.wire import AGGREGATIONS, FORMULAS, TASK_CHOICES
+from guider_engine.wire import AGGREGATIONS, FORMULAS, NEURONS, RECURRENT, TASK_CHOICES, Inputs
 from guider_ls.project.settings import Settings, camel, from_mapping, snake
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,13 @@ def test_the_manifest_has_the_same_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("key", "choices"),
-    [("formula", FORMULAS), ("aggregation", AGGREGATIONS), ("task", TASK_CHOICES)],
+    [
+        ("formula", FORMULAS),
+        ("aggregation", AGGREGATIONS),
+        ("task", TASK_CHOICES),
+        ("neuron", NEURONS),
+        ("recurrent", RECURRENT),
+    ],
 )
 def test_the_manifest_has_the_same_choices(key: str, choices: tuple[str, ...]) -> None:
     assert properties()[key]["enum"] == list(choices)
@@ -62,6 +69,24 @@ def test_the_manifest_offers_only_what_is_accepted(key: str) -> None:
 def test_the_manifest_explains_every_setting() -> None:
     for key, value in properties().items():
         assert value.get("description") or value.get("markdownDescription"), key
+
+
+@pytest.mark.parametrize(
+    "name", ["interpreter", "program", "model", "testData", "load", "customObjects", "oracle"]
+)
+def test_a_folder_that_is_not_trusted_does_not_say_what_code_runs(name: str) -> None:
+    manifest = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))
+    restricted = manifest["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+    assert f"guider.{name}" in restricted
+
+
+def test_every_option_of_the_engine_is_a_setting_with_its_default() -> None:
+    options = {field.name: field.default for field in dataclasses.fields(Inputs)}
+    required = {"model", "test_data", "root"}
+    defaults = attrs.asdict(Settings(), recurse=False)
+    assert {name: defaults[name] for name in options if name not in required} == {
+        name: default for name, default in options.items() if name not in required
+    }
 
 
 def test_the_readme_names_every_setting() -> None:

@@ -57,11 +57,11 @@ def register(server: GuiderServer) -> None:
                 continue
             below = [path for path in below if path.suffix.lower() not in _OF_FOLDERS]
             for document in server.documents_of(project):
-                if below or _touches(paths, server.runs.reads(document)):
+                if below or touches(paths, server.runs.reads(document)):
                     await server.runs.request(document, project, "files")
 
 
-def _touches(changed: Iterable[Path], read: Iterable[Path]) -> bool:
+def touches(changed: Iterable[Path], read: Iterable[Path]) -> bool:
     """Whether one of the changed files is read, or is in a folder that is."""
     known = set(read)
     return any(path in known or not known.isdisjoint(path.parents) for path in changed)
