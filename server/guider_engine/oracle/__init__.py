@@ -7,6 +7,7 @@ makes probabilities of outputs. Judges use the functions of `Backend.ops` alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ def choose_oracle(
         return custom(options, backend, sample, outputs)
     heads, unjudged = heads_of(model, tests, sample, outputs)
     oracles = [_of_head(head, options, backend, tests, per_test, len(heads) > 1) for head in heads]
-    notices = _not_a_number(heads, tests)
+    notices = _not_a_number(heads)
     if unjudged:
         names = ", ".join(unjudged)
         notices += (
@@ -74,7 +75,9 @@ def choose_oracle(
                 f"There are no labels for these outputs, so they are not judged: {names}.",
             ),
         )
-    return _joined(heads, oracles, backend, notices)
+    joined = _joined(heads, oracles, backend, notices)
+    told = {code for code, _ in tests.notices}
+    return replace(joined, notices=tuple(notice for notice in joined.notices if notice[0] not in told))
 
 
 def _of_head(
@@ -164,10 +167,8 @@ def _joined(
     )
 
 
-def _not_a_number(heads: tuple[Head, ...], tests: TestSet) -> tuple[tuple[str, str], ...]:
-    """Labels that are NaN or infinite, unless the test set has said so."""
-    if any(code == "nan-labels" for code, _ in tests.notices):
-        return ()
+def _not_a_number(heads: tuple[Head, ...]) -> tuple[tuple[str, str], ...]:
+    """Labels that are NaN or infinite."""
     found: tuple[tuple[str, str], ...] = ()
     for head in heads:
         if head.labels.dtype.kind != "f":
