@@ -395,6 +395,42 @@ def test_map_with_a_model(trained: Path) -> None:
     assert "model.keras (model, line 19)" in result.stdout
 
 
+def test_map_with_a_function_that_builds_the_model(tmp_path: Path) -> None:
+    program = """\
+import keras
+
+
+@keras.saving.register_keras_serializable("mine")
+class Twice(keras.layers.Layer):
+    def call(self, x):
+        return 2 * x
+
+
+def build():
+    model = keras.Sequential(name="net")
+    model.add(keras.Input((3,)))
+    model.add(keras.layers.Dense(2, name="first"))
+    model.add(Twice(name="second"))
+    return model
+
+
+if __name__ == "__main__":
+    build().save("net.keras")
+"""
+    (tmp_path / "net.py").write_text(program, encoding="utf-8")
+    options = ("--format", "json", *PYTHON)
+    loaded = guider("map", "net.py", "--load", "net:build", *options, cwd=tmp_path)
+    assert loaded.returncode == 0, loaded.stderr
+    sites = json.loads(loaded.stdout)["sites"]
+    assert [[layer["name"] for layer in site["layers"]] for site in sites][-2:] == [["first"], ["second"]]
+    subprocess.run([sys.executable, "net.py"], cwd=tmp_path, check=True, timeout=DEADLINE)
+    alone = guider("map", "net.py", "--model", "net.keras", *options, cwd=tmp_path)
+    assert (error_of(alone), alone.returncode) == ("custom-object-missing", 3)
+    given = guider("map", "net.py", "--model", "net.keras", "--custom-objects", "net", *options, cwd=tmp_path)
+    assert given.returncode == 0, given.stderr
+    assert json.loads(given.stdout)["sites"] == sites
+
+
 def test_map_names_the_module_that_a_layer_is_made_in(tmp_path: Path) -> None:
     (tmp_path / "nets.py").write_text(
         "import keras\n\n\ndef build():\n    return keras.Sequential([keras.layers.Dense(3)])\n",
