@@ -6,6 +6,7 @@ that time coarsely, so one that has just changed is not trusted to be the same, 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -224,9 +225,11 @@ def _sampled(file: BinaryIO, size: int, places: int) -> Iterator[bytes]:
 @functools.cache
 def _engine() -> str:
     """This engine's own code, protocol and packages: another version may count otherwise."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    sources = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    key = _key(PROTOCOL, sources, dict(installed()))
+    sources = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        with contextlib.suppress(OSError):  # an update may be replacing it
+            sources.update(file.read_bytes())
+    key = _key(PROTOCOL, sources.hexdigest(), dict(installed()))
     assert key is not None
     return key
 
