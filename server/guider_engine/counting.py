@@ -11,7 +11,7 @@ import numpy as np
 from .backend import Backend, Pass, backend_of
 from .errors import CancelRequested, EngineFailure, first_line, unusable
 from .fit import Fit, fit
-from .load.model import LoadedModel, reset_states
+from .load.model import LoadedModel, described, reset_states
 from .load.tests.testset import Block, TestSet, map_arrays
 from .oracle import choose_oracle
 from .oracle.verdict import Oracle
@@ -96,6 +96,7 @@ def prepare(
     sample = next(tests.blocks(min(SAMPLE, most)))
     fitted = fit(loaded.model, loaded.summary, sample)
     outputs = run_sample(backend, loaded.model, fitted, sample)
+    loaded = described(loaded)
     oracle = choose_oracle(
         inputs,
         loaded.summary,
@@ -151,10 +152,17 @@ def run_sample(backend: Backend, model: Any, fitted: Fit, sample: Any) -> Any:
     """
     rows = len(sample)
     size = fitted.batch or rows
-    wanted = map_arrays(lambda a: np.resize(a, (size, *a.shape[1:])) if len(a) != size else a, sample.inputs)
+
+    def run(first: int) -> Any:
+        part = map_arrays(
+            lambda a: np.resize(a[first : first + size], (size, *a.shape[1:])) if size != rows else a,
+            sample.inputs,
+        )
+        return backend.call_model(model, fitted.cast(backend.ops, fitted.adapt(part)))
+
     try:
         reset_states(model)
-        outputs = backend.call_model(model, fitted.cast(backend.ops, fitted.adapt(wanted)))
+        outputs = _joined([run(first) for first in range(0, rows, size)])
     except (EngineFailure, MemoryError):
         raise
     except Exception as error:
@@ -264,6 +272,16 @@ def _map(function: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_map(function, item) for item in value)
     return function(value)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One after the other along the first axis."""
+    first = parts[0]
+    if isinstance(first, dict):
+        return {key: _joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, (list, tuple)):
+        return tuple(_joined(list(items)) for items in zip(*parts, strict=True))
+    return np.concatenate(parts) if len(parts) > 1 and first.ndim else first
 
 
 def _out_of_memory(plan: Plan) -> EngineFailure:

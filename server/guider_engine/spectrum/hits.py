@@ -5,8 +5,9 @@ neuron, W·H with H = [output > t] of shape (batch, neurons) and W of shape (4, 
 passes, fails·r, passes·r (r the confidence). The weights are affine in r (see ``confidence.py``), so their range need
 not be known beforehand. Memory does not grow with the number of tests.
 
-r is split into two float32 parts, r = high + low, of which high has so few digits that its sums over a batch are
-exact. So single precision, which is twice as fast and all that some backends have, loses nothing.
+r becomes two whole numbers, r = m·(high·2⁻¹⁴ + low·2⁻²⁸) with m the largest |r| of the batch, whose sums over a batch
+are exact in single precision, which is twice as fast as double and all that some backends have. So sums over the same
+tests are equal to the last bit, as D* asks, which divides by their difference.
 
 Of up to `MEASURED` neurons a layer, the counts are kept by `GROUPS` groups of tests, for the uncertainty of the ranking
 (``uncertainty.py``), and the activations of some tests are summed up (``statistics.py``).
@@ -45,6 +46,8 @@ MEASURED = 512
 """Neurons of a layer that are measured, too, rather than only counted."""
 GROUPS = 8
 """Groups of tests, each with about as many failing and as many passing ones."""
+STEP = 2.0**14
+"""Whole numbers up to here have exact sums in single precision, over up to 2⁹ tests."""
 HUGE = 1 << 16
 """Neurons of a layer from which on memory counts more than the last digits: single precision does."""
 KEPT = 512
@@ -156,7 +159,7 @@ def make_step(
         verdict = oracle.judge(fed, labels, output)
         failed = valid * ops.cast(verdict.failed, "float32")
         passed = valid - failed
-        weights = _weights(ops, failed, passed, verdict.confidence, backend.double)  # (6, batch)
+        weights, scale = _weights(ops, failed, passed, verdict.confidence, backend.double)
         found: dict[Any, Any] = {}
         rows, bounds = [], []
         start = 0
@@ -173,7 +176,7 @@ def make_step(
             neurons = int(values.shape[1])
             measured = None
             if neurons > MEASURED:
-                found[tap.path] = _large(ops, weights, values > options.threshold, backend.double)
+                found[tap.path] = _large(ops, weights, scale, values > options.threshold, backend.double)
                 measured = np.linspace(0, neurons - 1, MEASURED).astype(np.int64)
                 values = ops.take(values, measured, axis=1)
             observed = Observed(drawn.shape, drawn.neuron, drawn.indices, neurons, measured, start)
@@ -185,8 +188,12 @@ def make_step(
             row = ops.concatenate(rows, axis=1) if len(rows) > 1 else rows[0]
             grouped = _by_group(ops, weights, failed, passed, before)  # (6 * groups, batch)
             hits = ops.cast(row > options.threshold, "float32")
-            sums = ops.cast(ops.reshape(ops.matmul(grouped, hits), (6, GROUPS, start)), backend.double)
-            found["groups"] = "sum", ops.concatenate([sums[:2], sums[2:4] + sums[4:]], axis=0)
+            sums = ops.reshape(ops.matmul(grouped, hits), (6, GROUPS, start))
+            found["row"] = "sum", _whole(ops, ops.sum(sums, axis=1), scale, backend.double)
+            found["groups"] = "sum", _whole(ops, sums, scale, backend.double)
+            found["tests"] = "sum", _whole(ops, ops.sum(weights, axis=1), scale, backend.double)
+            of_groups = ops.reshape(ops.sum(grouped, axis=1), (6, GROUPS))
+            found["tests by group"] = "sum", _whole(ops, of_groups, scale, backend.double)
             found |= contributions(ops, row, failed, passed, Bounds.join(bounds), measure, backend.double)
         return found, (verdict.failed, verdict.confidence, verdict.predicted, verdict.not_finite)
 
@@ -206,11 +213,24 @@ def _draw(ops: Any, of_layer: View, sampler: Sampler) -> tuple[_Drawn, Any]:
     return _Drawn(of_layer.shape, of_layer.neuron, indices), values
 
 
-def _weights(ops: Any, failed: Any, passed: Any, confidence: Any, double: str) -> Any:
+def _weights(ops: Any, failed: Any, passed: Any, confidence: Any, double: str) -> tuple[Any, Any]:
+    """W with r as its two whole numbers, shape (6, batch), and m."""
     r = ops.cast(confidence, double)
-    high = ops.cast(ops.cast(r, "bfloat16"), "float32")
-    low = ops.cast(r - ops.cast(high, double), "float32")
-    return ops.stack([failed, passed, failed * high, passed * high, failed * low, passed * low], axis=0)
+    largest = ops.max(ops.abs(r))
+    scale = ops.where(largest > 0, largest, ops.ones_like(largest))
+    scaled = r / scale * STEP
+    high = ops.round(scaled)
+    low = ops.cast(ops.round((scaled - high) * STEP), "float32")
+    high = ops.cast(high, "float32")
+    return ops.stack(
+        [failed, passed, failed * high, passed * high, failed * low, passed * low], axis=0
+    ), scale
+
+
+def _whole(ops: Any, sums: Any, scale: Any, dtype: str) -> Any:
+    """Sums of W's rows (6, …) as counts and sums of r, (4, …)."""
+    sums, scale = ops.cast(sums, dtype), ops.cast(scale, dtype)
+    return ops.concatenate([sums[:2], scale * (sums[2:4] / STEP + sums[4:] / STEP**2)], axis=0)
 
 
 def _by_group(ops: Any, weights: Any, failed: Any, passed: Any, before: Any) -> Any:
@@ -220,22 +240,21 @@ def _by_group(ops: Any, weights: Any, failed: Any, passed: Any, before: Any) -> 
     )
     group = ops.mod(turn, float(GROUPS))
     members = ops.cast(
-        ops.equal(ops.expand_dims(ops.arange(GROUPS, "float32"), 1), ops.expand_dims(group, 0)), "float32"
+        ops.equal(ops.expand_dims(ops.arange(GROUPS, dtype="float32"), 1), ops.expand_dims(group, 0)),
+        "float32",
     )
     batch = int(weights.shape[1])
     return ops.reshape(ops.expand_dims(weights, 1) * ops.expand_dims(members, 0), (6 * GROUPS, batch))
 
 
-def _large(ops: Any, weights: Any, hits: Any, double: str) -> tuple[str, Callable[[], Any]]:
+def _large(ops: Any, weights: Any, scale: Any, hits: Any, double: str) -> tuple[str, Callable[[], Any]]:
     """What a layer with many neurons adds, (4, neurons), when it is its turn; until then a neuron takes one byte."""
 
     def sums() -> Any:
-        found = ops.cast(ops.matmul(weights, ops.cast(hits, "float32")), double)
-        return ops.concatenate([found[:2], found[2:4] + found[4:]], axis=0)
+        return _whole(ops, ops.matmul(weights, ops.cast(hits, "float32")), scale, double)
 
     def single() -> Any:
-        whole = ops.concatenate([weights[:2], weights[2:4] + weights[4:]], axis=0)
-        return ops.matmul(whole, ops.cast(hits, "float32"))
+        return ops.matmul(_whole(ops, weights, scale, "float32"), ops.cast(hits, "float32"))
 
     return "sum", sums if int(hits.shape[1]) < HUGE else single
 
@@ -273,9 +292,7 @@ class _Tally:
         self.done = 0
         self.counts = [0, 0]
         self.worst: list[Failing] = []
-        self._confidence = np.zeros(2)
         self._range = (math.inf, -math.inf)
-        self._groups = np.zeros((4, GROUPS))
         self._not_finite = 0
         self._measured = [0, 0]
 
@@ -287,10 +304,6 @@ class _Tally:
         failed, r, predicted, nan = (tensor[: batch.tests] for tensor in per_test)
         r = r.astype(np.float64)
         for outcome, those in enumerate((failed, ~failed)):
-            turns = (self.counts[outcome] + np.arange(those.sum())) % GROUPS
-            self._groups[outcome] += np.bincount(turns, minlength=GROUPS)
-            self._groups[2 + outcome] += np.bincount(turns, r[those], minlength=GROUPS)
-            self._confidence[outcome] += r[those].sum()
             self.counts[outcome] += int(those.sum())
             self._measured[outcome] += int(those.sum()) if measured else 0
         self._range = (min(self._range[0], float(r.min())), max(self._range[1], float(r.max())))
@@ -308,17 +321,18 @@ class _Tally:
         self.worst = sorted(self.worst, key=lambda test: -test.confidence)[:EXAMPLES]
 
     def hits(self, totals: dict[Any, NDArray[Any]], layout: Layout) -> Hits:
+        failing, passing = totals["tests"][2:] if layout.layers else (0.0, 0.0)
         return Hits(
             layers={path: _layer_hits(path, layer, totals) for path, layer in layout.layers.items()},
             counts=(self.counts[0], self.counts[1]),
-            confidence=(float(self._confidence[0]), float(self._confidence[1])),
+            confidence=(float(failing), float(passing)),
             confidence_range=self._range,
-            groups=self._groups,
+            groups=np.array(totals["tests by group"]) if layout.layers else np.zeros((4, GROUPS)),
             not_finite=self._not_finite,
         )
 
 
 def _layer_hits(path: LayerPath, layer: Observed, totals: dict[Any, NDArray[Any]]) -> LayerHits:
-    groups = np.array(totals["groups"][:, :, layer.columns], np.float64)
-    sums = groups.sum(axis=1) if layer.measured is None else totals[path]
+    groups = np.array(totals["groups"][:, :, layer.columns])
+    sums = np.array(totals["row"][:, layer.columns]) if layer.measured is None else totals[path]
     return LayerHits(layer.shape, layer.neuron, layer.indices, sums[:2], sums[2:], layer.measured, groups)
