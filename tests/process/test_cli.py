@@ -584,7 +584,7 @@ def test_ctrl_c_leaves_nothing_behind(project: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
-def test_a_terminal_sees_progress_and_color(trained: Path) -> None:
+def test_a_terminal_sees_progress_and_color(trained: Path, tmp_path: Path) -> None:
     import pty
 
     ours, theirs = pty.openpty()
@@ -592,7 +592,7 @@ def test_a_terminal_sees_progress_and_color(trained: Path) -> None:
     process = subprocess.Popen(
         [command(), "localize", "train.py", *PYTHON],
         cwd=trained,
-        env={**environment, "TERM": "xterm"},
+        env={**environment, "TERM": "xterm", "GUIDER_CACHE": str(tmp_path)},  # nothing is kept: all is done
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
