@@ -10,22 +10,19 @@ from __future__ import annotations
 import argparse
 import ast
 import asyncio
-import json
-import os
-import platform
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import libcst as cst
 import psutil
+from benchmarks.figures import Figures
 from benchmarks.programs import program
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, ScopeProvider
 from tests.protocol.editor import Editor, editor
@@ -34,7 +31,6 @@ from guider_ls.source import trees
 from guider_ls.source.read import read_program
 
 ROOT = Path(__file__).parents[1]
-OUTPUT = ROOT / "build" / "bench" / "latency.json"
 SIZES = (126, 1_026, 10_026)
 GOAL_MS = {126: 30.0, 1_026: 200.0, 10_026: 5_000.0}
 OPEN = 50
@@ -75,24 +71,6 @@ async def watched(*arguments):
 server._serve = watched
 """
 """Notes the longest time that the event loop did not turn."""
-
-
-class Figures:
-    """Numbers by name, with the goals of some."""
-
-    def __init__(self) -> None:
-        self.figures: dict[str, float] = {}
-        self.goals: dict[str, tuple[str, float]] = {}
-
-    def add(self, name: str, value: float, goal: float | None = None) -> None:
-        self.figures[name] = round(value, 3)
-        if goal is not None:
-            self.goals[name] = ("<=", goal)
-
-    def missed(self) -> Iterator[str]:
-        for name, (_, goal) in self.goals.items():
-            if self.figures[name] > goal:
-                yield f"{name}: {self.figures[name]:g} > {goal:g}"
 
 
 def row(*cells: object) -> None:
@@ -388,26 +366,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=PARTS, help=f"some of {', '.join(PARTS)}")
     arguments = parser.parse_args()
     figures = Figures()
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     asyncio.run(measure(figures, arguments.rounds, arguments.parts))
-    missed = list(figures.missed())
-    print("\nGoals not met:" if missed else "\nAll goals are met.", *missed, sep="\n  ")
-    if load > 1:
-        print(f"Other work kept the machine busy (load {load:.1f}); wall times are too long.")
-    packages = ("pygls", "lsprotocol", "libcst", "attrs", "cattrs")
-    report = {
-        "figures": figures.figures,
-        "goals": figures.goals,
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "load": load,
-        },
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-    }
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    figures.conclude()
+    figures.write("latency", ("pygls", "lsprotocol", "libcst", "attrs", "cattrs"))
 
 
 if __name__ == "__main__":
