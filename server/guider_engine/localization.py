@@ -146,21 +146,30 @@ class _Scorer:
         self, hits: LayerHits, scores: NDArray[np.float64], stats: LayerStatistics
     ) -> tuple[NeuronScore, ...]:
         best = _best(scores, hits.indices)
-        weighted = self._weighted(hits.counts[:, best], hits.confidence[:, best])
+        counts, confidence = hits.counts[:, best], hits.confidence[:, best]
         failed, passed = self._hits.counts
+        # Whole rows to numbers of Python: one by one, NumPy's take longer than all the rest.
+        rows = zip(
+            _positions(hits, best),
+            scores[best].tolist(),
+            *counts.tolist(),
+            *self._weighted(counts, confidence).tolist(),
+            _measured(hits, stats, best),
+            strict=True,
+        )
         return tuple(
             NeuronScore(
-                position=tuple(int(axis) for axis in np.unravel_index(_flat(hits, k), hits.shape or (1,))),
-                suspiciousness=float(scores[k]),
-                a_ef=int(hits.counts[0, k]),
-                a_ep=int(hits.counts[1, k]),
-                a_nf=int(failed - hits.counts[0, k]),
-                a_np=int(passed - hits.counts[1, k]),
-                weighted_ef=float(weighted[0, at]),
-                weighted_ep=float(weighted[1, at]),
-                **_measured(hits, stats, k),
+                position=position,
+                suspiciousness=score,
+                a_ef=int(a_ef),
+                a_ep=int(a_ep),
+                a_nf=failed - int(a_ef),
+                a_np=passed - int(a_ep),
+                weighted_ef=weighted_ef,
+                weighted_ep=weighted_ep,
+                **measured,
             )
-            for at, k in enumerate(best)
+            for position, score, a_ef, a_ep, weighted_ef, weighted_ep, measured in rows
         )
 
 
@@ -176,8 +185,9 @@ def _best(scores: NDArray[np.float64], indices: NDArray[np.int64] | None) -> NDA
     return np.asarray(candidates[np.argsort(-scores[candidates], kind="stable")][:TOP])
 
 
-def _flat(hits: LayerHits, k: int) -> int:
-    return int(k if hits.indices is None else hits.indices[k])
+def _positions(hits: LayerHits, neurons: NDArray[np.intp]) -> list[tuple[int, ...]]:
+    flat = neurons if hits.indices is None else hits.indices[neurons]
+    return list(zip(*(axis.tolist() for axis in np.unravel_index(flat, hits.shape or (1,))), strict=True))
 
 
 class _Measured(TypedDict):
@@ -188,38 +198,52 @@ class _Measured(TypedDict):
     condition: Literal["", "dead", "saturated", "constant"]
 
 
-def _measured(hits: LayerHits, stats: LayerStatistics, k: int) -> _Measured:
-    """Activation of a neuron, if it was measured."""
-    at: int | None = int(k)
+_UNKNOWN = _Measured(
+    passing=ActivationStatistics(0, None, None),
+    failing=ActivationStatistics(0, None, None),
+    minimum=None,
+    maximum=None,
+    condition="",
+)
+
+
+def _measured(hits: LayerHits, stats: LayerStatistics, neurons: NDArray[np.intp]) -> list[_Measured]:
+    """Activation of each neuron, if it was measured."""
+    at, known = neurons, np.ones(len(neurons), bool)
     if hits.measured is not None:
-        place = int(np.searchsorted(hits.measured, k))
-        at = place if place < len(hits.measured) and hits.measured[place] == k else None
-    if at is None:
-        unknown = ActivationStatistics(0, None, None)
-        return _Measured(passing=unknown, failing=unknown, minimum=None, maximum=None, condition="")
-    return _Measured(
-        passing=_activation(stats, 1, at),
-        failing=_activation(stats, 0, at),
-        minimum=_number(stats.minimum[at]),
-        maximum=_number(stats.maximum[at]),
-        condition="dead"
-        if stats.dead[at]
-        else "saturated"
-        if stats.saturated[at]
-        else "constant"
-        if stats.constant[at]
-        else "",
+        at = np.minimum(np.searchsorted(hits.measured, neurons), len(hits.measured) - 1)
+        known = hits.measured[at] == neurons
+    saturated = np.where(stats.saturated[at], "saturated", np.where(stats.constant[at], "constant", ""))
+    condition = np.where(stats.dead[at], "dead", saturated)
+    (failing, passing), tests = (
+        zip(stats.mean[:, at].tolist(), stats.std[:, at].tolist(), strict=True),
+        stats.tests,
     )
-
-
-def _activation(stats: LayerStatistics, outcome: int, k: int) -> ActivationStatistics:
-    return ActivationStatistics(
-        stats.tests[outcome], _number(stats.mean[outcome, k]), _number(stats.std[outcome, k])
+    rows = zip(
+        known.tolist(),
+        zip(*failing, strict=True),
+        zip(*passing, strict=True),
+        stats.minimum[at].tolist(),
+        stats.maximum[at].tolist(),
+        condition.tolist(),
+        strict=True,
     )
+    return [
+        _Measured(
+            failing=ActivationStatistics(tests[0], *map(_number, of_failing)),
+            passing=ActivationStatistics(tests[1], *map(_number, of_passing)),
+            minimum=_number(low),
+            maximum=_number(high),
+            condition=condition,
+        )
+        if is_known
+        else _UNKNOWN
+        for is_known, of_failing, of_passing, low, high, condition in rows
+    ]
 
 
 def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
 def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[tuple[str, str]]:

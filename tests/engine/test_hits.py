@@ -37,7 +37,7 @@ def test_counts_are_those_of_counting_by_hand(size: int) -> None:
     counts, confidence = by_hand(x, failed, r)
     layer = found.hits.layers[0,]
     assert (layer.counts == counts).all()
-    np.testing.assert_allclose(layer.confidence, confidence, rtol=1e-9)
+    np.testing.assert_allclose(layer.confidence, confidence, rtol=1e-8)
     assert found.hits.counts == (failed.sum(), (~failed).sum())
     np.testing.assert_allclose(found.hits.confidence, (r[failed].sum(), r[~failed].sum()))
     assert found.hits.confidence_range == (r.min(), r.max())
@@ -106,3 +106,17 @@ def test_other_weights_need_no_other_trace() -> None:
     model.layers[0].set_weights([np.array([[-1.0, 1], [0, 0], [0, 0]])])
     assert found.again().layers[0,].counts[0].tolist() == [0, 10]
     assert found.stream.traces == traces == 1
+
+
+def test_a_neuron_that_is_always_active_has_the_sums_of_all_tests_to_the_last_bit() -> None:
+    """D* divides by their difference."""
+    random = np.random.default_rng(6)
+    x = np.ones((100, MEASURED + 9), np.float32)
+    r = random.random(100) * 1e8
+    for neurons in (3, MEASURED + 9):
+        found = hits_of(
+            identity(neurons), x[:, :neurons], random.random(100) < 0.5, r, size=32, neurons_per_layer=None
+        )
+        layer = found.hits.layers[0,]
+        assert (layer.confidence == np.array(found.hits.confidence)[:, None]).all()
+        assert (layer.groups == found.hits.groups[:, :, None]).all()

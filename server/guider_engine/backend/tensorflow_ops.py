@@ -62,7 +62,7 @@ def take(x: Any, indices: Any, axis: int) -> Any:
     return tf.gather(x, indices, axis=axis)
 
 
-def arange(stop: int, dtype: str) -> Any:
+def arange(stop: int, *, dtype: str) -> Any:
     """From 0 on."""
     return tf.cast(tf.range(stop), dtype)
 
