@@ -2,7 +2,7 @@
 # Variables: PYTHON=/path/to/python3.12 (for .venv), CHROMIUM=/path/to/chromium (for the tests in VS Code).
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-node setup-vscode demo demo-vscode check test test-fast test-python test-client e2e package bench-mapping bench-published bench-latency clean
+.PHONY: help setup setup-node setup-vscode demo demo-vscode check test test-fast test-python test-client e2e package bench-mapping bench-published bench-latency bench-speed clean
 .NOTPARALLEL:
 
 PY := .venv/bin/python
@@ -61,6 +61,10 @@ bench-published: setup ## What GUIDER's published scores are worth; DATA=folder 
 
 bench-latency: setup ## How long an editor waits: reading, keystroke to lens, other requests meanwhile, start, memory
 	$(PY) -m benchmarks.latency
+
+bench-speed: setup ## What a localization costs against running the model; GUIDER=, DEEPFAULT=, DEEPMUFL= add their code
+	$(PY) -m benchmarks.speed $(if $(GUIDER),--guider "$(GUIDER)") $(if $(DEEPFAULT),--deepfault "$(DEEPFAULT)") \
+		$(if $(DEEPMUFL),--deepmufl "$(DEEPMUFL)") $(PARTS)
 
 clean: ## Remove what was built; .venv, .tools and node_modules stay
 	rm -rf build dist vscode-client/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

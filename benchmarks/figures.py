@@ -23,7 +23,7 @@ class Figures:
 
     def add(self, name: str, value: float, most: float | None = None, *, least: float | None = None) -> None:
         """Note a figure; ``most`` or ``least`` is its goal."""
-        self.figures[name] = round(value, 3)
+        self.figures[name] = float(f"{value:.4g}")
         if most is not None:
             self.goals[name] = ("<=", most)
         elif least is not None:

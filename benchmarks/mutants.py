@@ -1,6 +1,6 @@
 """deepmufl's released code beside ours: the same model and tests; a part of its mutants, extended to all of them.
 
-Usage: ``python -m benchmarks.mutants FOLDER [EVERY]``, where ``FOLDER`` has its ``mutation_generator.py``. The last
+Usage: ``python -m benchmarks.mutants FOLDER [EVERY]``, where ``FOLDER`` is a copy of its repository. The last
 line is its processor seconds, ours, how many mutants it makes, how many of them were run, and how many of those failed.
 
 Its own generator makes the mutants of LeNet-5, its own executor runs every 40th of them on 1,000 tests. Their seconds
@@ -65,7 +65,7 @@ def deepmufl(model: Any, tests: Arrays, folder: Path, every: int) -> tuple[float
 
     sys.modules["keras.layers.convolutional"] = convolutional
     sys.modules["keras.layers.convolutional.base_conv"] = base_conv
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(folder / "src"))
     from comparator import comparator_factory  # type: ignore[import-not-found]
     from mutation_executor import MutationExecutor  # type: ignore[import-not-found]
     from mutation_generator import MutationGenerator  # type: ignore[import-not-found]
