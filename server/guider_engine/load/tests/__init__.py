@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,43 +12,68 @@ import numpy as np
 
 from guider_engine.errors import EngineFailure, unusable
 from guider_engine.load.functions import call, is_function
+from guider_engine.load.inputs import ModelInput
 from guider_engine.load.names import inputs_and_labels
+from guider_engine.request import Check
+from guider_engine.wire import Inputs
+
+from .testset import Block, TestSet, first_array, map_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .testset import Arrays
+
 
 @dataclass(frozen=True, slots=True)
-class TestSet:
-    """Inputs and labels of N tests; ``description`` says for people what was read."""
+class ArrayTests:
+    """Tests in arrays, in memory or mapped."""
 
-    __test__ = False  # not a test case
-
-    inputs: NDArray[Any]
-    """Shape (N, …); may be memory-mapped."""
-    labels: NDArray[Any]
-    """Shape (N,) or (N, columns)."""
+    inputs: Arrays
+    labels: Arrays
     description: str
+    notices: tuple[tuple[str, str], ...] = ()
+    available: int | None = None
+    classes: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        """The number of tests."""
-        return len(self.labels)
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(first_array(self.labels))
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """Views."""
+        for start in range(0, self.total, rows):
+            part = slice(start, start + rows)
+            inputs = map_arrays(lambda array, part=part: array[part], self.inputs)
+            yield Block(inputs, map_arrays(lambda array, part=part: array[part], self.labels))
 
 
-def load_tests(spec: Sequence[str], root: str) -> TestSet:
-    """The test set that ``spec`` names (see `wire.Inputs.test_data`).
+def load_tests(
+    inputs: Inputs,
+    wanted: tuple[ModelInput, ...] = (),  # noqa: ARG001
+    given: Any = None,
+    check: Check = lambda: None,  # noqa: ARG001
+) -> TestSet:
+    """The test set that ``inputs`` name (see `wire.Inputs.test_data`).
 
     Raises:
         EngineFailure: missing, empty or damaged files, arrays that do not fit each other, pickled objects.
     """
-    if len(spec) == 1 and is_function(spec[0]) and not Path(spec[0]).exists():
-        inputs, labels = _pair(spec[0], call(spec[0], root))
+    spec, root = inputs.test_data, inputs.root
+    x: Any
+    y: Any
+    if not spec and given is not None:
+        x, y = _pair(inputs.load, given)
+        origin = inputs.load
+    elif len(spec) == 1 and is_function(spec[0]) and not Path(spec[0]).exists():
+        x, y = _pair(spec[0], call(spec[0], root))
         origin = spec[0]
     elif len(spec) == 1 and spec[0].endswith(".npz"):
-        inputs, labels, keys = _npz(Path(spec[0]))
+        x, y, keys = _npz(Path(spec[0]))
         origin = f"{Path(spec[0]).name} ({keys[0]}, {keys[1]})"
     elif len(spec) == 2 and all(name.endswith(".npy") for name in spec):
-        inputs, labels = _npy(Path(spec[0])), _npy(Path(spec[1]))
+        x, y = _npy(Path(spec[0])), _npy(Path(spec[1]))
         origin = f"{Path(spec[0]).name}, {Path(spec[1]).name}"
     else:
         raise unusable(
@@ -56,9 +81,9 @@ def load_tests(spec: Sequence[str], root: str) -> TestSet:
             f"Test data is {' '.join(spec) or 'not given'}; expected one .npz, two .npy (inputs and labels), or "
             "module:function returning (inputs, labels).",
         )
-    _check(inputs, labels, origin)
-    shapes = " and ".join(f"{'×'.join(map(str, a.shape))} {a.dtype}" for a in (inputs, labels))
-    return TestSet(inputs, labels, f"{origin}: {shapes}")
+    _check(x, y, origin)
+    shapes = " and ".join(f"{'×'.join(map(str, a.shape))} {a.dtype}" for a in (x, y))
+    return ArrayTests(x, y, f"{origin}: {shapes}")
 
 
 def _check(inputs: NDArray[Any], labels: NDArray[Any], origin: str) -> None:
