@@ -13,7 +13,6 @@ from guider_engine.wire import CapturedModel, CaptureRecord, Inputs, ModelSummar
 
 from .captured import captured, gone, with_origins
 from .custom import custom_objects, registrations_kept
-from .describe import inner_layers as inner_layers
 from .describe import layers_within, summarize
 from .files import (
     ModelFile,

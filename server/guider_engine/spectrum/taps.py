@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guider_engine.backend import mask_of
-from guider_engine.load.model import inner_layers
+from guider_engine.load.describe import inner_layers
 from guider_engine.wire import LayerPath
 
 _HEADS = frozenset({"MultiHeadAttention", "GroupedQueryAttention"})
