@@ -10,7 +10,7 @@ import pytest
 from keras import layers
 from tests.engine.counting import hits_of
 
-from guider_engine.spectrum.hits import GROUPS, HUGE, MEASURED
+from guider_engine.spectrum.hits import GROUPS, HUGE, MEASURED, SPARSE
 
 
 def identity(size: int) -> Any:
@@ -70,7 +70,7 @@ def test_layers_with_many_neurons_are_counted_whole_and_measured_in_part(neurons
     assert (layer.counts == counts).all()
     np.testing.assert_allclose(layer.confidence, confidence, rtol=1e-5)
     assert layer.measured is not None
-    assert len(layer.measured) == MEASURED
+    assert SPARSE / 2 <= len(layer.measured) <= SPARSE
     assert (layer.groups[:2].sum(axis=1) == layer.counts[:, layer.measured]).all()
     assert (found.statistics[0,].maximum == x.max(0)[layer.measured]).all()
 

@@ -9,7 +9,7 @@ r becomes two whole numbers, r = m·(high·2⁻¹⁴ + low·2⁻²⁸) with m th
 are exact in single precision, which is twice as fast as double and all that some backends have. So sums over the same
 tests are equal to the last bit, as D* asks, which divides by their difference.
 
-Of up to `MEASURED` neurons a layer, the counts are kept by `GROUPS` groups of tests, for the uncertainty of the ranking
+Of all neurons of most layers (`MEASURED`, `SPARSE`) the counts are kept by `GROUPS` groups of tests, for the uncertainty
 (``uncertainty.py``), and the activations of some tests are summed up (``statistics.py``).
 """
 
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 EXAMPLES = 5
 """The most confidently failing tests, which are told."""
 MEASURED = 512
-"""Neurons of a layer that are measured, too, rather than only counted."""
+"""Neurons of a layer up to which all are measured, too, rather than only counted."""
+SPARSE = 256
+"""Of a layer with more, every k-th is measured, so that no more are than these."""
 GROUPS = 8
 """Groups of tests, each with about as many failing and as many passing ones."""
 STEP = 2.0**14
@@ -177,8 +179,9 @@ def make_step(
             measured = None
             if neurons > MEASURED:
                 found[tap.path] = _large(ops, weights, scale, values > options.threshold, backend.double)
-                measured = np.linspace(0, neurons - 1, MEASURED).astype(np.int64)
-                values = ops.take(values, measured, axis=1)
+                stride = -(-neurons // SPARSE)
+                measured = np.arange(0, neurons, stride)
+                values = values[:, ::stride]
             observed = Observed(drawn.shape, drawn.neuron, drawn.indices, neurons, measured, start)
             layout.layers[tap.path] = observed
             rows.append(values)
