@@ -1,7 +1,8 @@
 """JAX, under Keras 3: one compiled function a batch; totals on the host.
 
 JAX compiles functions without side effects. So the model's variables are arguments of the step, and those that it
-changes (the states of recurrent layers, seeds) are results of it.
+changes (states of recurrent layers, seeds) are results of it. Variables that the model does not list, as Keras does not
+list states, are found while the step is traced, which is then traced once more.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class JaxPass:
         import jax
 
         self._step = step
-        self._model = model
+        self._variables = list(model.variables)
+        self._unlisted: dict[int, Any] = {}
         self._compiled: Callable[..., Any] | None = jax.jit(self._pure)
         self._keys: list[tuple[Any, Combine]] = []
         self._totals = HostTotals()
@@ -105,40 +107,48 @@ class JaxPass:
         self._totals.reset()
 
     def _run(self, arguments: Any) -> tuple[list[Any], Any]:
-        if self._compiled is not None:
-            variables = self._model.variables
+        while self._compiled is not None:
             try:
-                values = [variable.value for variable in variables]
+                values = [variable.value for variable in self._variables]
                 contributions, wanted, changed = self._compiled(values, arguments)
             except Exception as error:
                 if self._ready or _is_exhausted(error):
                     raise
                 self._compiled = None
-            else:
-                self._ready = True
-                for place, value in changed.items():
-                    variables[place].assign(value)
-                return contributions, wanted
+                continue
+            if self._unlisted:
+                self._variables += self._unlisted.values()
+                self._unlisted.clear()
+                continue
+            self._ready = True
+            for place, value in changed.items():
+                self._variables[place].assign(value)
+            return contributions, wanted
         return self._add(_on_device(arguments))
 
     def _pure(self, values: list[Any], arguments: Any) -> tuple[list[Any], Any, dict[int, Any]]:
         """Contributions, what is wanted, and the values of the variables that changed, by their place."""
         import keras
 
-        self.traces += 1
-        variables = self._model.variables
-        with keras.StatelessScope(list(zip(variables, values, strict=True))) as scope:
-            before = [scope.get_current_value(variable) for variable in variables]
+        listed = {id(variable) for variable in self._variables}
+        scope = keras.StatelessScope(list(zip(self._variables, values, strict=True)))
+        current = scope.get_current_value
+
+        def value_of(variable: Any) -> Any:
+            if id(variable) not in listed:
+                self._unlisted[id(variable)] = variable
+            return current(variable)
+
+        before = [current(variable) for variable in self._variables]
+        scope.get_current_value = value_of
+        with scope:
             contributions, wanted = self._add(arguments)
-            after = [scope.get_current_value(variable) for variable in variables]
-        changed = {
-            place: new
-            for place, (old, new) in enumerate(zip(before, after, strict=True))
-            if new is not old
-        }
-        return contributions, wanted, changed
+        after = [current(variable) for variable in self._variables]
+        pairs = enumerate(zip(before, after, strict=True))
+        return contributions, wanted, {place: new for place, (old, new) in pairs if new is not old}
 
     def _add(self, arguments: Any) -> tuple[list[Any], Any]:
+        self.traces += 1
         contributions, wanted = self._step(*arguments)
         self._keys = [(key, combine) for key, (combine, _) in contributions.items()]
         return [tensor() if callable(tensor) else tensor for _, tensor in contributions.values()], wanted

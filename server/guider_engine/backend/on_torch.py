@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from . import Pass, Step
 from .host_totals import HostTotals
 
@@ -66,11 +64,13 @@ class TorchPass:
         """Nothing runs before the first batch."""
         self._step = step
         self._totals = HostTotals()
+        self.traces = 0
 
     def __call__(self, *arguments: Any) -> Any:
         """Run one batch."""
         import torch
 
+        self.traces += 1
         with torch.no_grad():
             try:
                 contributions, wanted = self._step(*_mapped(_tensor, arguments))
