@@ -71,3 +71,12 @@ def map_arrays(function: Any, arrays: Arrays) -> Arrays:
     if isinstance(arrays, tuple):
         return tuple(function(array) for array in arrays)
     return function(arrays)  # type: ignore[no-any-return]
+
+
+def named_arrays(arrays: Arrays) -> list[tuple[str, NDArray[Any]]]:
+    """Every array with its name: empty where there is one, its number where there are several without names."""
+    if isinstance(arrays, dict):
+        return list(arrays.items())
+    if isinstance(arrays, tuple):
+        return [(str(number), array) for number, array in enumerate(arrays)]
+    return [("", arrays)]
