@@ -88,5 +88,6 @@ def _no_format(spec: tuple[str, ...]) -> EngineFailure:
     return unusable(
         "test-data-format",
         f"Test data is {' '.join(spec) or 'not given'}; expected one {', '.join(FILES)} file, two .npy files "
-        "(inputs and labels), a folder of images by class or of a saved tf.data dataset, or module:function returning tests.",
+        "(inputs and labels), a folder of images by class or of a saved tf.data dataset, or module:function returning "
+        "tests.",
     )

@@ -184,5 +184,6 @@ def _of_one_size(decode: Decode, first: Path, size: tuple[int, int] | None) -> D
 def _broken(file: Path, error: Exception) -> EngineFailure:
     return unusable(
         "test-data-damaged",
-        f"The image {file.parent.name}/{file.name} cannot be read: {first_line(error)}. Write it again, or take it out.\n{file}",
+        f"The image {file.parent.name}/{file.name} cannot be read: {first_line(error)}. Write it again, or "
+        f"take it out.\n{file}",
     )

@@ -119,9 +119,10 @@ def _tests(table: Table, options: Inputs, wanted: tuple[ModelInput, ...], check:
 
 def _same_labels(parts: list[Block]) -> list[Block]:
     """Labels of which some chunk has text are text in all."""
-    if len({part.labels.dtype.kind == "U" for part in parts}) < 2:  # type: ignore[union-attr]
+    labels = [np.asarray(part.labels) for part in parts]
+    if len({is_text(one) for one in labels}) < 2:
         return parts
-    return [Block(part.inputs, np.asarray(part.labels).astype(str)) for part in parts]
+    return [Block(part.inputs, one.astype(str)) for part, one in zip(parts, labels, strict=True)]
 
 
 def _label(table: Table, options: Inputs) -> tuple[str, str]:
@@ -146,13 +147,8 @@ def _values(table: Table, columns: Columns, name: str, first: int, *, text: bool
     """One column of a chunk as numbers; as text where it is and may be."""
     values = as_text(columns[name])
     if values.dtype.kind in "biuf":
-        bad = (
-            np.flatnonzero(np.isnan(values))
-            if values.dtype.kind == "f" and table.path.suffix != ".csv"
-            else ()
-        )
-        if len(bad):
-            raise _missing(table, name, first + int(bad[0]))
+        if values.dtype.kind == "f" and np.isnan(values).any():  # of pandas, which has no other word for it
+            raise _missing(table, name, first + int(np.flatnonzero(np.isnan(values))[0]))
         return values
     if not is_text(values):
         raise unusable(
@@ -201,7 +197,7 @@ def _csv(path: Path) -> Table:
     except UnicodeDecodeError as error:
         raise damaged(path, f"it is not text in UTF-8 ({error.reason} at byte {error.start})") from error
     delimiter = max(_SUFFIXES.get(path.suffix.lower(), ",;\t"), key=sample[0].count)
-    first, second = (next(csv.reader([line], delimiter=delimiter), []) for line in (sample + [""])[:2])
+    first, second = (next(csv.reader([line], delimiter=delimiter), []) for line in [*sample, ""][:2])
     header = any(not _is_number(cell) for cell in first) and (
         (all(not _is_number(cell) for cell in first) and len(set(first)) == len(first))
         or any(not _is_number(a) and _is_number(b) for a, b in zip(first, second, strict=False))
@@ -239,7 +235,7 @@ def _columns(path: Path, names: Sequence[str], rows: list[list[str]], line: int)
 
 def _parquet(path: Path) -> Table:
     try:
-        import pyarrow.parquet as parquet
+        import pyarrow.parquet as parquet  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return _parquet_by_pandas(path)
     names = tuple(parquet.ParquetFile(path).schema_arrow.names)
@@ -259,15 +255,15 @@ def _of_arrow(path: Path, name: str, column: Any) -> NDArray[Any]:
     if column.null_count:
         raise unusable(
             "test-data-missing-value",
-            f"{path.name}: column {name} has {column.null_count} missing values. Fill them as the training does, or leave "
-            "the tests out.",
+            f"{path.name}: column {name} has {column.null_count} missing values. Fill them as the training does, or "
+            "leave the tests out.",
         )
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _parquet_by_pandas(path: Path) -> Table:
     try:
-        import pandas
+        import pandas  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise package_missing("pyarrow", path.name, "save the table as CSV") from error
     frame = pandas.read_parquet(path)
