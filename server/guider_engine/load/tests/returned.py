@@ -53,6 +53,8 @@ def tests_of(
         return _of_dataset(value, spec, options, wanted, check)
     if isinstance(value, Mapping):
         return _of_mapping(value, spec, options, wanted)
+    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
+        return _of_batches(lambda: iter(value), spec, options, check, endless=False)
     if isinstance(value, (tuple, list)):
         return _of_pair(value, spec, options)
     if hasattr(value, "shape"):
@@ -81,7 +83,7 @@ def tests_of(
     def anew() -> Iterator[Any]:
         return iter(opened.pop() if opened else again())
 
-    return _of_batches(anew, spec, options, check, endless=True)
+    return _of_batches(anew, spec, options, check, endless=None)
 
 
 def _of_pair(value: Any, spec: str, options: Inputs) -> TestSet:
@@ -161,7 +163,7 @@ def _of_batches(
     options: Inputs,
     check: Check,
     *,
-    endless: bool,
+    endless: bool | None,
     total: int | None = None,
     varying: bool = False,
     notices: tuple[tuple[str, str], ...] = (),

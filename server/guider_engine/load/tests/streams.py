@@ -110,7 +110,7 @@ def stream_tests(
     check: Check,
     *,
     total: int | None = None,
-    endless: bool = False,
+    endless: bool | None = False,
     varying: bool = False,
     notices: tuple[tuple[str, str], ...] = (),
 ) -> StreamTests:
@@ -122,7 +122,7 @@ def stream_tests(
         options: for ``max_tests``.
         check: called while it is looked through; may raise to stop.
         total: how many tests there are, where known.
-        endless: whether it may never end.
+        endless: whether it never ends; ``None``: it may.
         varying: whether tests may have different shapes, and are padded.
         notices: what is known of it already.
 
@@ -130,12 +130,13 @@ def stream_tests(
         EngineFailure: there are no tests, or what comes are none.
     """
     limit = options.max_tests
-    if endless and limit is None:
+    if endless is not False and limit is None:
         limit = ENDLESS
+    if endless and options.max_tests is None:
         notices += (
             (
                 "endless-tests",
-                f"{origin} may never end: at most its first {ENDLESS:,} tests are run. Set max_tests for "
+                f"{origin} never ends: its first {ENDLESS:,} tests are run. Set max_tests for "
                 "another number.",
             ),
         )
@@ -155,8 +156,8 @@ def stream_tests(
     described = f"{origin}: {count}, each {shapes_of(each.inputs)} and {shapes_of(each.labels) or 'a number'}"
     if tests.classes:
         described += f" ({len(tests.classes)} classes: {', '.join(tests.classes[:5])})"
-    if limit is not None and tests.total != total:
-        of = f" of {tests.available:,}" if tests.available is not None else ""
+    if limit is not None and (tests.total is None or tests.available is not None):
+        of = f" of {tests.available:,}" if tests.available is not None else ", if there are so many"
         described += f"; the first {limit:,}{of}"
     return replace(tests, description=described, notices=(*notices, *notices_of(head.inputs)))
 

@@ -107,7 +107,7 @@ def _tests(table: Table, options: Inputs, wanted: tuple[ModelInput, ...], check:
 
     count = len(named) if by_name else len(features)
     columns = f"{count} column{'s' if count > 1 else ''}"
-    origin = f"{table.path.name} ({columns}{' by name' if by_name else ''}, label {label}{how})"
+    origin = f"{table.path.name} ({columns}{' by name' if by_name else ''}, labels in {label}{how})"
     if table.path.stat().st_size > WHOLE:
         return stream_tests(blocks, origin, options, check)
     parts = _same_labels(list(blocks()))
