@@ -1,7 +1,8 @@
 """Localize what a file names, on a backend other than TensorFlow: ``backend_program.py REQUESTS RESULTS``.
 
 REQUESTS is JSON, by name a list of `Inputs` that one session is asked for one after the other. RESULTS is JSON, by name
-a list of localizations, each with whether it ran op by op and how often its step was traced.
+a list of localizations, each with whether it ran op by op and how often its step was traced. Beside REQUESTS lies
+``train.py``, which is run under watch at the end; ``captured`` is what its model and tests give.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from guider_engine.session import Session
-from guider_engine.wire import Inputs, structure
+from guider_engine.wire import Inputs, Program, structure
 
 
 def quiet(*_: object) -> None:
@@ -38,6 +39,16 @@ def answers(requests: list[Any]) -> list[dict[str, Any]]:
     return found
 
 
+def captured(folder: Path) -> dict[str, Any]:
+    """What the program in that folder trains, localized."""
+    session = Session()
+    program = Program(str(folder / "train.py"), (), str(folder), str(folder))
+    record = session.capture(program, str(folder / "captured"), quiet, quiet)
+    (model,) = record.models
+    found = session.localize(Inputs(model.path, (model.tests,), str(folder)), quiet, quiet)
+    return {"record": dataclasses.asdict(record), "localization": dataclasses.asdict(found)}
+
+
 def main(requests: str, results: str) -> None:
     """Answer all requests where TensorFlow is not installed: Keras would import it for nothing."""
     sys.modules["tensorflow"] = None  # type: ignore[assignment]
@@ -46,6 +57,7 @@ def main(requests: str, results: str) -> None:
     }
     import keras
 
+    found["captured"] = captured(Path(requests).parent)
     found["backend"] = keras.backend.backend()
     Path(results).write_text(json.dumps(found), encoding="utf-8")
 

@@ -219,6 +219,16 @@ def untraceable():
     return model
 """
 
+TRAIN = """
+import keras
+import numpy as np
+
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3, "softmax", kernel_initializer="identity")])
+model.compile(keras.optimizers.SGD(0.0), "sparse_categorical_crossentropy")
+x, y = np.eye(3)[[0, 1, 2, 0]], np.array([0, 1, 2, 1])
+model.fit(x, y, epochs=2, validation_data=(x, y), verbose=0)
+"""
+
 
 @pytest.fixture(scope="module")
 def requests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
@@ -269,6 +279,7 @@ def on_both(
     """The answers of TensorFlow, and those of one process on another backend, which works at the same time."""
     folder = tmp_path_factory.mktemp(backend)
     (folder / "requests.json").write_text(json.dumps(requests), encoding="utf-8")
+    (folder / "train.py").write_text(TRAIN, encoding="utf-8")
     command = [sys.executable, str(PROGRAM), str(folder / "requests.json"), str(folder / "results.json")]
     environment = {**os.environ, "KERAS_BACKEND": backend}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
@@ -317,3 +328,12 @@ def test_a_model_that_cannot_be_traced_runs_op_by_op(
     assert eager == {name: of_jax and name == "untraceable" for name in CASES}
     notices = on_both[1]["untraceable"][0]["localization"]["notices"]
     assert ("eager" in [notice["code"] for notice in notices]) == of_jax
+
+
+def test_a_program_is_watched(on_both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    record, found = (on_both[1]["captured"][key] for key in ("record", "localization"))
+    (model,) = record["models"]
+    assert (model["trained"], model["epochs"], model["data_kind"]) == (True, 2, "validation")
+    assert model["model"]["layers"][0]["origin"]["line"] == 4
+    assert not record["notices"]
+    assert (found["tests"]["passed"], found["tests"]["failed"]) == (3, 1)

@@ -185,8 +185,8 @@ def _backend() -> EngineFailure:
     return EngineFailure(
         "environment",
         "backend-unsupported",
-        "Keras runs on another backend than TensorFlow here; localization needs the TensorFlow backend so far. "
-        "Set KERAS_BACKEND=tensorflow for the project.",
+        "Keras runs on another backend here than TensorFlow, JAX or PyTorch. Set KERAS_BACKEND=tensorflow (or jax, "
+        "torch) for the project.",
     )
 
 
@@ -227,7 +227,7 @@ def _notices(models: Models, hooks: Hooks) -> list[Notice]:
 def _versions(keras: ModuleType) -> dict[str, str]:
     """Of what the program ran on; ``keras`` is that of its first model, by whatever name."""
     found = {"python": platform.python_version(), "keras": _version(keras)}
-    for name in ("numpy", "tensorflow"):
+    for name in ("numpy", "tensorflow", "jax", "torch"):
         if name in sys.modules:
             found[name] = _version(sys.modules[name])
     return found

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
+from guider_engine.load.keras_import import BACKENDS
 from guider_engine.request import Report
 from guider_engine.wire import DataKind
 
@@ -63,7 +64,7 @@ class Hooks:
             return
         self.keras = keras
         backend = getattr(keras.backend, "backend", lambda: "tensorflow")()
-        if backend != "tensorflow":
+        if backend not in BACKENDS:
             self._limits.end("backend")
             self._limits.check()
         self._patch_new(layer)
