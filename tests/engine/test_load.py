@@ -135,7 +135,7 @@ def test_pickled_npy_is_refused(tmp_path: Path) -> None:
     assert failure(lambda: read(spec, str(tmp_path))).code == "test-data-pickled"
 
 
-@pytest.mark.parametrize("spec", [[], ["a.csv"], ["a.npy"], ["a.npz", "b.npz"], ["x.npy", "y.npy", "z.npy"]])
+@pytest.mark.parametrize("spec", [[], ["a.txt"], ["a.npy"], ["a.npz", "b.npz"], ["x.npy", "y.npy", "z.npy"]])
 def test_unknown_kinds_of_test_data(tmp_path: Path, spec: list[str]) -> None:
     assert failure(lambda: read(spec, str(tmp_path))).code == "test-data-format"
 
@@ -160,7 +160,7 @@ def test_function_like_load_data_gives_its_test_pair(tmp_path: Path) -> None:
         ("def load(): raise KeyError('training_set')", "engine", "user-code"),
         ("import a_module_that_is_not_there\ndef load(): pass", "engine", "user-code"),
         ("def load(:", "engine", "user-code"),
-        ("def load(): return [[1, 2], [3]], [0, 1]", "input", "test-data-type"),
+        ("def load(): return [{1: 2}, {3: 4}], [0, 1]", "input", "test-data-type"),
     ],
 )
 def test_functions_that_give_no_tests(tmp_path: Path, body: str, kind: str, code: str) -> None:

@@ -51,9 +51,9 @@ def importing(spec: str, name: str, root: str) -> Iterator[ModuleType]:
             raise unusable(
                 "function-missing", f"{spec}: there is no module {name} in {root} or the environment."
             ) from error
-        raise _user_code(spec, error) from error
+        raise user_code(spec, error) from error
     except Exception as error:
-        raise _user_code(spec, error) from error
+        raise user_code(spec, error) from error
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have removed it
             sys.path.remove(root)
@@ -89,7 +89,8 @@ def _function(spec: str, module: ModuleType) -> Callable[[], Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _user_code(spec: str, error: Exception) -> EngineFailure:
+def user_code(spec: str, error: Exception) -> EngineFailure:
+    """The failure that code of the project, which ``spec`` names, raised ``error``."""
     return EngineFailure(
         "engine",
         "user-code",

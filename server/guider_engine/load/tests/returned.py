@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guider_engine.errors import EngineFailure, unusable
+from guider_engine.errors import CancelRequested, EngineFailure, unusable
+from guider_engine.load.functions import user_code
 from guider_engine.load.inputs import ModelInput
 from guider_engine.request import Check
 from guider_engine.wire import Inputs
@@ -17,7 +18,7 @@ from .arrays import array_tests
 from .labels import as_text
 from .select import select
 from .streams import ENDLESS, joined, stream_tests
-from .testset import Block, TestSet
+from .testset import Block, TestSet, first_array, map_arrays
 
 if TYPE_CHECKING:
     from .testset import Arrays
@@ -171,7 +172,7 @@ def _of_batches(
     weighted: list[bool] = []
 
     def blocks() -> Iterator[Block]:
-        for item in items():
+        for item in _guarded(items, spec):
             if isinstance(item, (tuple, list)) and len(item) == 3 and not weighted:
                 weighted.append(True)
             yield _block(item, spec, options)
@@ -182,6 +183,16 @@ def _of_batches(
     return replace(tests, notices=(*tests.notices, WEIGHTS)) if weighted else tests
 
 
+def _guarded(items: Callable[[], Iterator[Any]], spec: str) -> Iterator[Any]:
+    """The items; what the user's code raises while it gives them is told as theirs."""
+    try:
+        yield from items()
+    except (EngineFailure, CancelRequested):
+        raise
+    except Exception as error:
+        raise user_code(spec, error) from error
+
+
 def _block(item: Any, spec: str, options: Inputs) -> Block:
     if not isinstance(item, (tuple, list)) and options.task == "autoencoder":
         item = (item, item)
@@ -190,7 +201,10 @@ def _block(item: Any, spec: str, options: Inputs) -> Block:
         raise unusable(
             "test-data-type", f"{spec} gives {shape} at a time; expected batches (inputs, labels) of arrays."
         )
-    return Block(_arrays(item[0], spec, "inputs"), _arrays(item[1], spec, "labels"))
+    inputs, labels = _arrays(item[0], spec, "inputs"), _arrays(item[1], spec, "labels")
+    if first_array(labels).ndim == 0:  # one test, not a batch
+        inputs, labels = (map_arrays(lambda array: array[None], part) for part in (inputs, labels))
+    return Block(inputs, labels)
 
 
 def _read_whole(value: Iterator[Any], spec: str, options: Inputs) -> TestSet:
