@@ -48,7 +48,7 @@ def main() -> None:
 
 def guider(model: Any, tests: Arrays, folder: Path) -> tuple[float, float, float]:
     """Five formulas at once, 200 units of a layer; layer scores are compared."""
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 
     if not hasattr(pandas.DataFrame, "applymap"):
         pandas.DataFrame.applymap = pandas.DataFrame.map

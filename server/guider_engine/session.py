@@ -124,8 +124,8 @@ class Session:
             return None
         try:
             from .kept import Kept
-        except ModuleNotFoundError:  # without NumPy nothing was kept, and the loading of Keras says what is missing
-            return None
+        except ModuleNotFoundError:
+            return None  # without NumPy nothing was kept, and the loading of Keras says what is missing
         entry = Kept(Path(cache)).read(key)
         if entry is not None:
             self._entry = key, entry

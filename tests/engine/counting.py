@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from guider_engine.fit import Fit
 
 from guider_engine.backend import Pass, backend_of
-from guider_engine.load.tests.testset import Block, map_arrays
+from guider_engine.fit import Fit
+from guider_engine.load.tests.testset import Block
 from guider_engine.oracle.verdict import Oracle, Verdict
 from guider_engine.spectrum.batches import batches
 from guider_engine.spectrum.hits import Failing, Hits, count_hits, make_step

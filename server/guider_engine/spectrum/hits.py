@@ -9,8 +9,8 @@ r becomes two whole numbers, r = m·(high·2⁻¹⁴ + low·2⁻²⁸) with m th
 are exact in single precision, which is twice as fast as double and all that some backends have. So sums over the same
 tests are equal to the last bit, as D* asks, which divides by their difference.
 
-Of all neurons of most layers (`MEASURED`, `SPARSE`) the counts are kept by `GROUPS` groups of tests, for the uncertainty
-(``uncertainty.py``), and the activations of some tests are summed up (``statistics.py``).
+Of all neurons of most layers (`MEASURED`, `SPARSE`) the counts are kept by `GROUPS` groups of tests, for the
+uncertainty (``uncertainty.py``), and the activations of some tests are summed up (``statistics.py``).
 """
 
 from __future__ import annotations
