@@ -93,9 +93,7 @@ def prepare(
         MemoryError: there is not enough memory.
     """
     backend = backend_of(loaded.model)
-    sample = next(tests.blocks(min(SAMPLE, most)))
-    fitted = fit(loaded.model, loaded.summary, sample)
-    outputs = run_sample(backend, loaded.model, fitted, sample)
+    sample, fitted, outputs = _look(backend, loaded, tests, min(SAMPLE, most))
     loaded = described(loaded)
     oracle = choose_oracle(
         inputs,
@@ -123,6 +121,18 @@ def prepare(
     return Plan(loaded, fitted, oracle, size, stream, layout, key)
 
 
+def _look(backend: Backend, loaded: LoadedModel, tests: TestSet, rows: int) -> tuple[Block, Fit, Any]:
+    """The first tests, how they are fed, and what the model puts out for them; fewer where memory does not suffice."""
+    sample = next(tests.blocks(rows))
+    fitted = fit(loaded.model, loaded.summary, sample)
+    try:
+        return sample, fitted, run_sample(backend, loaded.model, fitted, sample)
+    except MemoryError as error:
+        if rows == 1 or fitted.batch is not None:
+            raise _out_of_memory(fitted.batch or rows) from error
+    return _look(backend, loaded, tests, rows // 2)
+
+
 def count(
     plan: Plan, tests: TestSet, inputs: Inputs, report: Report, check: Check, timer: Timer
 ) -> tuple[Counted, Plan]:
@@ -140,7 +150,7 @@ def count(
             return _count(plan, tests, report, check, timer), plan
         except MemoryError as error:
             if plan.fit.batch is not None or plan.size == 1:
-                raise _out_of_memory(plan) from error
+                raise _out_of_memory(plan.size) from error
             plan = prepare(plan.loaded, tests, inputs, most=plan.size // 2)
 
 
@@ -284,12 +294,12 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate(parts) if len(parts) > 1 and first.ndim else first
 
 
-def _out_of_memory(plan: Plan) -> EngineFailure:
+def _out_of_memory(size: int) -> EngineFailure:
     return EngineFailure(
         "environment",
         "out-of-memory",
-        f"There is not enough memory to run the model on {plan.size} test{'s' if plan.size > 1 else ''} at a time. "
-        'Close other programs, or keep fewer neurons (neurons_per_layer = 200, neuron = "channel").',
+        f"There is not enough memory to run the model on {size} test{'s' if size > 1 else ''} at a time. Close other "
+        'programs, or keep fewer neurons (neurons_per_layer = 200, neuron = "channel").',
     )
 
 

@@ -7,8 +7,9 @@ convolutions are slower.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -45,7 +46,8 @@ class TensorFlowBackend:
         """Run op by op."""
         import tensorflow as tf
 
-        return tf.nest.map_structure(np.asarray, model(inputs, training=False))
+        with _memory_errors():
+            return tf.nest.map_structure(np.asarray, model(inputs, training=False))
 
     def host(self, function: Callable[..., tuple[NDArray[Any], ...]], outputs: int, *tensors: Any) -> Any:
         """Through `tf.numpy_function`."""
@@ -83,10 +85,8 @@ class TensorFlowPass:
         """Run one batch."""
         import tensorflow as tf
 
-        try:
+        with _memory_errors():
             wanted = self._run(*arguments)
-        except tf.errors.ResourceExhaustedError as error:
-            raise MemoryError(str(error)) from error
         return tf.nest.map_structure(np.asarray, wanted)
 
     def totals(self) -> dict[Any, NDArray[Any]]:
@@ -101,9 +101,13 @@ class TensorFlowPass:
             variable.assign(tf.fill(variable.shape, tf.cast(_NEUTRAL[combine], variable.dtype)))
 
     def _run(self, *arguments: Any) -> Any:
+        import tensorflow as tf
+
         while self._functions:
             try:
                 wanted = self._functions[0](*arguments)
+            except tf.errors.ResourceExhaustedError:
+                raise
             except Exception:
                 if self._ready:
                     raise
@@ -141,6 +145,17 @@ class TensorFlowPass:
         if combine == "sum":
             return total.assign_add(tensor)
         return total.assign(tf.minimum(total, tensor) if combine == "minimum" else tf.maximum(total, tensor))
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """TensorFlow's word for too little memory as Python's."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise MemoryError(str(error)) from error
 
 
 def _variable(value: NDArray[Any]) -> Any:
