@@ -235,7 +235,7 @@ def _columns(path: Path, names: Sequence[str], rows: list[list[str]], line: int)
 
 def _parquet(path: Path) -> Table:
     try:
-        import pyarrow.parquet as parquet  # type: ignore[import-not-found, unused-ignore]
+        import pyarrow.parquet as parquet
     except ImportError:
         return _parquet_by_pandas(path)
     names = tuple(parquet.ParquetFile(path).schema_arrow.names)
@@ -263,7 +263,7 @@ def _of_arrow(path: Path, name: str, column: Any) -> NDArray[Any]:
 
 def _parquet_by_pandas(path: Path) -> Table:
     try:
-        import pandas  # type: ignore[import-untyped, unused-ignore]
+        import pandas
     except ImportError as error:
         raise package_missing("pyarrow", path.name, "save the table as CSV") from error
     frame = pandas.read_parquet(path)
