@@ -13,7 +13,10 @@ import pytest
 
 from guider_engine.errors import EngineFailure
 from guider_engine.load.inputs import ModelInput
-from guider_engine.load.tests import load_tests
+from guider_engine.load.tests import checks, load_tests
+from guider_engine.load.tests import table as of_tables
+from guider_engine.load.tests.arrays import ArrayTests
+from guider_engine.load.tests.streams import StreamTests
 from guider_engine.wire import Inputs
 
 X, Y = np.arange(18, dtype="float32").reshape(6, 3), np.arange(6) % 3
@@ -49,15 +52,71 @@ def test_arrays_of_an_archive_are_mapped_where_they_are_not_compressed(tmp_path:
     assert only(plain).inputs.tolist() == only(packed).inputs.tolist() == X.tolist()
 
 
-def test_an_archive_that_claims_more_than_it_holds_is_refused_unread(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("<f4", "(1000000000000, 3)"), ("<f4", "(-1, -3)"), ("<U0", "(1000000000000,)"), ("<f4", "(2,)")],
+)
+def test_an_archive_that_claims_more_than_it_holds_is_refused_unread(
+    tmp_path: Path, packed: int, dtype: str, shape: str
+) -> None:
     np.save(tmp_path / "y.npy", Y)
-    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 3), }\n"
-    with zipfile.ZipFile(tmp_path / "t.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    with zipfile.ZipFile(tmp_path / "t.npz", "w", packed) as archive:
         archive.writestr(
             "x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 12
         )
         archive.write(tmp_path / "y.npy", "y.npy")
     assert code(tmp_path / "t.npz") == "test-data-damaged"
+
+
+def test_a_shape_that_no_file_has_room_for_is_refused_unread(tmp_path: Path) -> None:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 3), }\n"
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    np.save(tmp_path / "y.npy", Y)
+    assert code(tmp_path / "x.npy", tmp_path / "y.npy") == "test-data-damaged"
+
+
+def test_what_unpacks_to_more_than_the_free_memory_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "t.npz", x=np.zeros((1_000, 1_000), "float32"), y=np.zeros(1_000, "uint8"))
+    assert (tmp_path / "t.npz").stat().st_size < 10_000  # of 4,000,000 bytes
+    monkeypatch.setattr(checks, "available_memory", lambda: 3_999_999)
+    assert code(tmp_path / "t.npz") == "test-data-too-large"
+    monkeypatch.setattr(checks, "available_memory", lambda: 4_000_000)
+    assert read(tmp_path / "t.npz").total == 1_000
+
+
+RECORD = np.zeros(6, [("a", "f4"), ("b", "i4")])
+
+
+@pytest.mark.parametrize("suffix", ["npz", "npy", "h5"])
+@pytest.mark.parametrize("part", ["x", "y"])
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (RECORD, "test-data-type"),
+        (np.ones(6, "complex64"), "test-data-type"),
+        (np.array([[1], [2, 3]] * 3, object), "test-data-pickled"),
+    ],
+    ids=["structured", "complex", "objects"],
+)
+def test_types_that_are_no_numbers(tmp_path: Path, suffix: str, part: str, array: Any, expected: str) -> None:
+    arrays = {"x": X, "y": Y, part: array}
+    files = [tmp_path / f"t.{suffix}"]
+    if suffix == "npz":
+        np.savez(files[0], **arrays)
+    elif suffix == "npy":
+        files = [tmp_path / "x.npy", tmp_path / "y.npy"]
+        for file in files:
+            np.save(file, arrays[file.stem], allow_pickle=True)
+    else:
+        with h5py.File(files[0], "w") as file:
+            for name, one in arrays.items():
+                dtype = h5py.vlen_dtype("int64") if one.dtype == object else one.dtype
+                file.create_dataset(name, one.shape, dtype)
+    assert code(*files) == expected
 
 
 def test_several_inputs_and_labels_by_name(tmp_path: Path) -> None:
@@ -72,6 +131,17 @@ def test_several_inputs_and_labels_by_name(tmp_path: Path) -> None:
         "a": [0, 1, 2] * 2,
         "b": [1, 2, 3] * 2,
     }
+
+
+def test_several_inputs_with_the_prefix_of_inputs_and_one_array_of_labels(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "t.npz", x_left=X, x_right=X + 1, y_test=Y)
+    wanted = (ModelInput("left", (3,), "float32"), ModelInput("right", (3,), "float32"))
+    block = only(read(tmp_path / "t.npz", wanted=wanted))
+    assert {name: array[1].tolist() for name, array in block.inputs.items()} == {
+        "left": [3, 4, 5],
+        "right": [4, 5, 6],
+    }
+    assert block.labels.tolist() == [0, 1, 2] * 2
 
 
 @pytest.mark.parametrize("labels", [["dog", "ant", "cat"] * 2, [b"dog", b"ant", b"cat"] * 2])
@@ -95,6 +165,28 @@ def test_a_sample_has_each_class_by_its_share(tmp_path: Path) -> None:
     assert only(read(tmp_path / "t.npz", max_tests=20, seed=8)).inputs.tolist() != block.inputs.tolist()
 
 
+@pytest.mark.parametrize(
+    "form",
+    [lambda y: y, lambda y: np.eye(3)[y], lambda y: np.array(["ant", "cat", "dog"])[y]],
+    ids=["numbers", "one-hot", "names"],
+)
+def test_each_of_three_classes_keeps_its_share(tmp_path: Path, form: Any) -> None:
+    labels = np.tile([0, 0, 0, 0, 0, 0, 0, 1, 1, 2], 100)  # 700, 200 and 100 of 1,000
+    np.savez(tmp_path / "t.npz", x=labels[:, None], y=form(labels))
+    tests = read(tmp_path / "t.npz", max_tests=20)
+    assert np.bincount(only(tests).inputs[:, 0]).tolist() == [14, 4, 2]
+    assert "drawn by class" in tests.description
+
+
+def test_each_tenth_of_a_target_is_drawn_from_alike(tmp_path: Path) -> None:
+    target = np.random.default_rng(1).permutation(1_000) ** 2 / 2  # ordered by their squares, all different
+    np.savez(tmp_path / "t.npz", x=np.arange(1_000)[:, None], y=target)
+    tests = read(tmp_path / "t.npz", max_tests=50)
+    drawn = np.sqrt(2 * only(tests).labels).round().astype(int)
+    assert np.bincount(drawn // 100).tolist() == [5] * 10
+    assert "drawn by tenths of the target, seed 7" in tests.description
+
+
 def test_nan_among_the_inputs_is_counted(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", x=np.where(X == 4, np.nan, X), y=Y)
     assert "of 1 of 6 tests" in dict(read(tmp_path / "t.npz").notices)["nan-inputs"]
@@ -110,13 +202,14 @@ def test_a_million_mapped_rows_take_no_memory(tmp_path: Path) -> None:
     np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "float32", (rows, 64))
     np.lib.format.open_memmap(tmp_path / "y.npy", "w+", "uint8", (rows,))
     tests = read(tmp_path / "x.npy", tmp_path / "y.npy")
-    before, count = anonymous(), 0
+    before, count, peak = anonymous(), 0, 0
     for block in tests.blocks(65_536):
         assert not block.inputs.flags.owndata
         assert isinstance(block.inputs, np.memmap)
-        count += len(block)
+        assert not block.inputs.any()  # every row is read
+        count, peak = count + len(block), max(peak, anonymous())
     assert count == rows
-    assert anonymous() - before < 32 << 20  # of 256 MB
+    assert peak - before < 32 << 20  # of 256 MB
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -140,6 +233,44 @@ def test_columns_named_as_the_inputs(tmp_path: Path) -> None:
     block = only(read(table(tmp_path, "town,age,y\nBonn,3,0\nUlm,4,1\n"), wanted=wanted))
     assert block.inputs["age"].tolist() == [[3], [4]]
     assert block.inputs["town"].tolist() == [["Bonn"], ["Ulm"]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "numbers"),
+    [
+        (["dog", "ant", "cat", "dog", "ant"], ("ant", "cat", "dog"), [2, 0, 1, 2, 0]),
+        (
+            ["2", "01", "x", "2", "1"],
+            ("01", "1", "2", "x"),
+            [2, 0, 3, 2, 1],
+        ),  # names only from the second chunk on
+        (["1", "2", "0.5", "3", "4"], (), [1, 2, 0.5, 3, 4]),
+        (["4", "3", "2", "1", "0"], (), [4, 3, 2, 1, 0]),
+    ],
+    ids=["names", "names later", "targets", "classes"],
+)
+def test_a_large_table_is_streamed_and_gives_the_tests_of_a_small_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    labels: list[str],
+    classes: tuple[str, ...],
+    numbers: list[float],
+) -> None:
+    path = table(tmp_path, "a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
+    monkeypatch.setattr(of_tables, "ROWS", 2)
+    whole = read(path)
+    monkeypatch.setattr(of_tables, "WHOLE", 10)
+    streamed = read(path)
+    assert isinstance(whole, ArrayTests)
+    assert isinstance(streamed, StreamTests)
+    for tests in (whole, streamed):
+        assert tests.classes == classes
+        block = only(tests)
+        assert block.inputs.tolist() == [[0], [1], [2], [3], [4]]
+        assert block.labels.tolist() == numbers
+    assert [next(iter(tests.blocks(1))).labels.dtype for tests in (whole, streamed)] == [
+        only(whole).labels.dtype
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -172,6 +303,37 @@ def test_parquet(tmp_path: Path) -> None:
     assert code(tmp_path / "t.parquet") == "test-data-damaged"
 
 
+def test_parquet_by_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "label": ["b", "a", "b"]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame["label"] = ["b", None, "b"]
+    frame.to_parquet(tmp_path / "missing.parquet")
+    monkeypatch.setattr(of_tables, "_parquet", of_tables._parquet_by_pandas)
+    monkeypatch.setattr(of_tables, "ROWS", 2)
+    tests = read(tmp_path / "t.parquet")
+    assert only(tests).inputs.tolist() == [[1], [2], [3]]
+    assert (only(tests).labels.tolist(), tests.classes) == ([1, 0, 1], ("a", "b"))
+    assert code(tmp_path / "missing.parquet") == "test-data-missing-value"
+
+
+@pytest.mark.parametrize(
+    "missing", [("pyarrow", "pyarrow.parquet", "fastparquet"), ("pyarrow.parquet", "pandas")]
+)
+def test_a_parquet_file_that_nothing_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...]
+) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 PAR1")
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(
+        EngineFailure, match=r"t\.parquet needs pyarrow.*pip install pyarrow.*as CSV"
+    ) as caught:
+        read(tmp_path / "t.parquet")
+    assert (caught.value.failure.kind, caught.value.failure.code) == ("environment", "package-missing")
+
+
 def test_hdf5(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["x_test"], file["y_test"] = X, Y
@@ -202,6 +364,62 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     scaled = read(tmp_path / "images", wanted=wanted, image_scale=0.5)
     assert only(scaled).inputs[:, 0, 0, 0].tolist() == [50, 100]
     assert not scaled.notices
+
+
+@pytest.mark.parametrize("by", ["Pillow", "TensorFlow"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize("suffix", ["png", "jpg", "jpeg", "bmp", "gif"])
+def test_every_kind_of_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, mode: str, channels: int, by: str
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "images" / "one").mkdir(parents=True)
+    image.new(mode, (8, 4), 120 if mode == "L" else (120, 120, 120)).save(
+        tmp_path / "images" / "one" / f"1.{suffix}"
+    )
+    if by == "TensorFlow":
+        monkeypatch.setitem(sys.modules, "PIL", None)
+    wanted = (ModelInput("x", (2, 4, channels), "float32"),)
+    pixels = only(read(tmp_path / "images", wanted=wanted)).inputs
+    assert pixels.shape == (1, 2, 4, channels)
+    np.testing.assert_allclose(pixels[..., :3], 120, atol=1)  # JPEG and grey of colors are rounded
+    assert (pixels[..., 3:] == 255).all()
+
+
+@pytest.mark.parametrize("by", ["Pillow", "TensorFlow"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize(("mode", "color"), [("LA", (120, 60)), ("RGBA", (120, 120, 120, 60))])
+def test_an_image_with_transparency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, color: tuple[int, ...], channels: int, by: str
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "images" / "one").mkdir(parents=True)
+    image.new(mode, (4, 4), color).save(tmp_path / "images" / "one" / "1.png")
+    if by == "TensorFlow":
+        monkeypatch.setitem(sys.modules, "PIL", None)
+    pixels = only(read(tmp_path / "images", wanted=(ModelInput("x", (4, 4, channels), "float32"),))).inputs
+    np.testing.assert_allclose(pixels[0, 0, 0], [120, 120, 120, 60][:channels], atol=1)
+
+
+def test_images_are_made_smaller_alike_by_either_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "images" / "one").mkdir(parents=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
+    image.fromarray(pixels).save(tmp_path / "images" / "one" / "1.png")
+    wanted = (ModelInput("x", (8, 8, 3), "float32"),)
+    by_pillow = only(read(tmp_path / "images", wanted=wanted)).inputs
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    np.testing.assert_allclose(only(read(tmp_path / "images", wanted=wanted)).inputs, by_pillow, atol=1)
+
+
+def test_a_broken_image_without_pillow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (images(tmp_path) / "cat" / "2.png").write_bytes(b"no image")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(EngineFailure, match=r"cat/2\.png"):
+        list(read(tmp_path / "images").blocks(8))
 
 
 def test_a_broken_image_is_named(tmp_path: Path) -> None:

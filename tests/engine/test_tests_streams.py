@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from guider_engine.errors import EngineFailure
 from guider_engine.load.inputs import ModelInput
-from guider_engine.load.tests import load_tests
+from guider_engine.load.tests import load_tests, streams
 from guider_engine.wire import Inputs
 
 WANTED = (ModelInput("x", (3,), "float32"),)
@@ -20,6 +21,22 @@ class Data(keras.utils.PyDataset):
     def __len__(self): return 3
     def __getitem__(self, i): return X[4 * i:4 * i + 4], Y[4 * i:4 * i + 4]
 def load(): return Data()
+"""
+KERAS_2 = SEQUENCE.replace("import keras\n", "import tf_keras as keras\n").replace("PyDataset", "Sequence")
+TORCH = """
+class Tensor:
+    def __init__(self, array): self.array, self.shape, self.home = array, array.shape, False
+    def detach(self): return self
+    def cpu(self):
+        here = Tensor(self.array)
+        here.home = True
+        return here
+    def __array__(self, dtype=None, copy=None):
+        if not self.home: raise TypeError("can't convert a tensor on a device to numpy")
+        return np.asarray(self.array, dtype)
+class Loader:
+    def __iter__(self): return ([Tensor(X[i:i + 4]), Tensor(Y[i:i + 4])] for i in range(0, 10, 4))
+def load(): return Loader()
 """
 TFRECORD = """
 import tensorflow as tf
@@ -38,12 +55,12 @@ def load():
 """
 
 
-def read(folder: Path, body: str, limit: int | None = None) -> Any:
+def read(folder: Path, body: str, limit: int | None = None, wanted: tuple[ModelInput, ...] = WANTED) -> Any:
     (folder / "stream_of_this_case.py").write_text(
         "import numpy as np\nX = np.arange(30, dtype='float32').reshape(10, 3)\nY = np.arange(10) % 2\n"
         + body
     )
-    return load_tests(Inputs("", ("stream_of_this_case:load",), str(folder), max_tests=limit), WANTED)
+    return load_tests(Inputs("", ("stream_of_this_case:load",), str(folder), max_tests=limit), wanted)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +71,11 @@ def read(folder: Path, body: str, limit: int | None = None) -> Any:
         "import tensorflow as tf\ndef load(): return tf.data.Dataset.from_tensor_slices((X, Y))",
         "import tensorflow as tf\ndef load(): return tf.data.Dataset.from_tensor_slices((X, Y)).batch(3)",
         SEQUENCE,
+        pytest.param(KERAS_2, marks=pytest.mark.skipif(find_spec("tf_keras") is None, reason="no tf_keras")),
+        TORCH,
         TFRECORD,
     ],
-    ids=["batches", "single", "dataset", "batched", "sequence", "tfrecord"],
+    ids=["batches", "single", "dataset", "batched", "sequence", "keras2", "torch", "tfrecord"],
 )
 def test_every_pass_gives_the_same_tests(tmp_path: Path, body: str) -> None:
     tests = read(tmp_path, body)
@@ -78,6 +97,80 @@ def test_an_endless_generator_is_cut_and_weights_are_ignored(tmp_path: Path) -> 
     assert "the first 100,000" in unlimited.description
 
 
+@pytest.mark.parametrize("batch", ["", ".batch(4)"])
+def test_a_dataset_that_repeats_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: str) -> None:
+    monkeypatch.setattr(streams, "ENDLESS", 25)
+    tests = read(
+        tmp_path,
+        "import tensorflow as tf\n"
+        f"def load(): return tf.data.Dataset.from_tensor_slices((X, Y)).repeat(){batch}",
+    )
+    assert [len(block) for block in tests.blocks(10)] == [10, 10, 5]
+    assert "the first 25" in tests.description
+    assert "its first 25 tests are run" in dict(tests.notices)["endless-tests"]
+
+
+DATASET = "import tensorflow as tf\ndef load(): return tf.data.Dataset."
+RAGGED = "tf.ragged.constant([[1, 2], [3], [4, 5, 6], []])"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def load(): return [[1, 2], [3], [4, 5, 6], []], [0, 1, 0, 1]",
+        "def load(): return [np.array([1, 2]), np.array([3]), np.array([4, 5, 6]), np.array([])], np.arange(4) % 2",
+        "def load(): return np.array([[1, 2], [3], [4, 5, 6], []], object), np.arange(4) % 2",
+        f"import tensorflow as tf\ndef load(): return {RAGGED}, np.arange(4) % 2",
+        f"{DATASET}from_tensor_slices(({RAGGED}, [0, 1, 0, 1]))",
+        f"{DATASET}from_tensor_slices(({RAGGED}, [0, 1, 0, 1])).batch(2)",
+        DATASET + "from_generator(lambda: zip([[1, 2], [3], [4, 5, 6], []], [0, 1, 0, 1]), output_signature=("
+        "tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32)))",
+        DATASET + "from_generator(lambda: zip([[1, 2], [3], [4, 5, 6], []], [0, 1, 0, 1]), output_signature=("
+        "tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32))).padded_batch(2)",
+    ],
+    ids=["lists", "arrays", "objects", "ragged", "dataset", "batches", "varying", "padded"],
+)
+def test_sequences_of_unequal_length_are_padded_with_zeros(tmp_path: Path, body: str) -> None:
+    tests = read(tmp_path, body, wanted=(ModelInput("x", (None,), "int32"),))
+    assert tests.total == 4
+    for _ in range(2):
+        (block,) = tests.blocks(8)
+        assert block.inputs.tolist() == [[1, 2, 0], [3, 0, 0], [4, 5, 6], [0, 0, 0]]
+        assert block.inputs.dtype.kind == "i"
+        assert block.labels.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("batch", ["", ".batch(2)"])
+def test_a_dataset_of_dictionaries_feeds_each_input(tmp_path: Path, batch: str) -> None:
+    # The first input of the model has another rank than the first of the dataset.
+    wanted = (ModelInput("number", (2,), "float32"), ModelInput("image", (2, 2), "float32"))
+    inputs = "{'image': np.arange(12.).reshape(3, 2, 2), 'number': np.arange(6.).reshape(3, 2)}"
+    body = f"{inputs}, {{'a': [1, 0, 1], 'b': X[:3]}}"
+    tests = read(tmp_path, f"{DATASET}from_tensor_slices(({body})){batch}", wanted=wanted)
+    (block,) = tests.blocks(8)
+    assert block.inputs["number"].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert block.inputs["image"][2].tolist() == [[8, 9], [10, 11]]
+    assert block.labels["a"].tolist() == [1, 0, 1]
+    assert block.labels["b"].tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+@pytest.mark.parametrize("batch", ["", ".batch(1)"])
+def test_only_the_input_that_varies_is_padded(tmp_path: Path, batch: str) -> None:
+    wanted = (ModelInput("words", (None,), "int32"), ModelInput("number", (2,), "float32"))
+    body = f"{{'words': {RAGGED}, 'number': X[:4, :2]}}, [0, 1, 0, 1]"
+    tests = read(tmp_path, f"{DATASET}from_tensor_slices(({body})){batch}", wanted=wanted)
+    (block,) = tests.blocks(8)
+    assert block.inputs["words"].tolist() == [[1, 2, 0], [3, 0, 0], [4, 5, 6], [0, 0, 0]]
+    assert block.inputs["number"].tolist() == [[0, 1], [3, 4], [6, 7], [9, 10]]
+
+
+def test_brain_floats_are_numbers(tmp_path: Path) -> None:
+    body = "import tensorflow as tf\ndef load(): return tf.cast(X, tf.bfloat16), Y"
+    (block,) = read(tmp_path, body).blocks(16)
+    assert block.inputs.dtype == np.float32
+    assert block.inputs[9].tolist() == [27, 28, 29]
+
+
 def test_names_of_classes_are_numbered_over_the_whole_stream(tmp_path: Path) -> None:
     tests = read(tmp_path, "def load():\n for x, y in zip(X[:4], ('dog', 'cat', 'ant', 'dog')): yield x, y")
     assert tests.classes == ("ant", "cat", "dog")
@@ -89,6 +182,16 @@ def test_names_of_classes_are_numbered_over_the_whole_stream(tmp_path: Path) -> 
     [
         ("def load():\n return iter(())", "test-data-empty"),
         ("def load():\n yield 3", "test-data-type"),
+        ("def load(): return np.zeros(10, [('a', 'f4')]), Y", "test-data-type"),
+        ("def load(): return X, np.zeros(10, [('a', 'f4')])", "test-data-type"),
+        ("def load(): return X + 1j, Y", "test-data-type"),
+        ("def load(): return X, Y + 1j", "test-data-type"),
+        ("def load(): return np.array([object()] * 10), Y", "test-data-type"),
+        ("def load(): return X, np.array([None] * 10)", "test-data-type"),
+        ("def load(): return {'x': X, 'y': np.array([{}] * 10)}", "test-data-type"),
+        ("def load():\n yield X + 1j, Y", "test-data-type"),
+        ("def load():\n yield X, np.array([object()] * 10)", "test-data-type"),
+        ("def load(): return [[[1], [2, 3]]] * 10, Y", "test-data-type"),
         ("def load():\n yield X, Y[:5]", "test-data-shape"),
         ("def load():\n yield X[0], 1\n yield X[0, :2], 1", "test-data-shape"),
         ("def load():\n yield X, Y\n 1 / 0", "user-code"),

@@ -150,16 +150,33 @@ def _by_tensorflow(size: tuple[int, int] | None, channels: int, scale: float, fi
 
     def decode(file: Path) -> NDArray[np.float32]:
         try:
-            image: Any = tf.io.decode_image(tf.io.read_file(str(file)), channels, expand_animations=False)
-            image = tf.cast(image, tf.float32)
+            content = tf.io.read_file(str(file))
+            image: Any = tf.io.decode_image(content, expand_animations=False)
+            image = tf.cast(_of_channels(tf, image, channels), tf.float32)
             if size is not None and tuple(image.shape[:2]) != size:
-                image = tf.image.resize(image, size)
+                image = tf.round(tf.image.resize(image, size, antialias=True))  # as Pillow does
         except Exception as error:
             raise _broken(file, error) from error
         array: NDArray[np.float32] = np.asarray(image, np.float32) * np.float32(scale)
         return array
 
     return _of_one_size(decode, first, size)
+
+
+def _of_channels(tf: Any, image: Any, channels: int) -> Any:
+    """The decoded bytes with that many channels, which TensorFlow itself does for PNG only; opaque without alpha."""
+    have = image.shape[2]
+    if have == channels:
+        return image
+    colors = image[:, :, : have - (have in (2, 4))]
+    if channels == 1:
+        return colors if have == 2 else tf.image.rgb_to_grayscale(colors)
+    if have < 3:
+        colors = tf.image.grayscale_to_rgb(colors)
+    if channels == 3:
+        return colors
+    alpha = image[:, :, 1:] if have == 2 else tf.fill((*image.shape[:2], 1), tf.constant(255, tf.uint8))
+    return tf.concat([colors, alpha], axis=2)
 
 
 def _of_one_size(decode: Decode, first: Path, size: tuple[int, int] | None) -> Decode:

@@ -82,7 +82,7 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDAr
     if dtype.hasobject:
         raise pickled(path)
     size = math.prod(shape) * dtype.itemsize
-    if begin + size != entry.file_size:
+    if begin + size != entry.file_size or not dtype.itemsize or min(shape, default=0) < 0:
         raise unusable(
             "test-data-damaged",
             f"{path.name} cannot be read: {entry.filename} says that it holds {'×'.join(map(str, shape))} {dtype}, "

@@ -146,7 +146,9 @@ def _of_dataset(
 
 def _is_batched(shape: Any, wanted: tuple[ModelInput, ...]) -> bool:
     """By the rank of the first input, else by that of the labels."""
-    first = _leaves(shape[0] if isinstance(shape, tuple) else shape)[0]
+    inputs = shape[0] if isinstance(shape, tuple) else shape
+    named = wanted and isinstance(inputs, Mapping) and wanted[0].name in inputs
+    first = inputs[wanted[0].name] if named else _leaves(inputs)[0]
     if wanted and wanted[0].shape is not None and first.shape.rank is not None:
         return bool(first.shape.rank > len(wanted[0].shape))
     labels = _leaves(shape[1])[0] if isinstance(shape, tuple) and len(shape) > 1 else first
@@ -235,7 +237,8 @@ def _arrays(value: Any, spec: str, part: str) -> Arrays:
         and all(hasattr(one, "shape") and one.shape for one in value)
     ):
         shapes = {tuple(one.shape) for one in value}
-        if isinstance(value, tuple) or len(shapes) > 1:
+        as_many = len({shape[0] for shape in shapes}) == 1  # else they are tests of unequal length
+        if isinstance(value, tuple) or (as_many and len(shapes) > 1):
             return tuple(_array(one, spec, part) for one in value)
     whole: Arrays = _array(value, spec, part)
     return whole
@@ -254,18 +257,26 @@ def _array(value: Any, spec: str, part: str) -> Any:
             raise unusable("test-data-type", f"{spec}: inputs and labels must be arrays: {error}") from error
         return padded
     if found.dtype.kind == "O":
-        raise _objects(spec, part)
-    return found
+        padded = _padded(found.tolist()) if found.ndim == 1 else None  # as Keras' own sequences of words come
+        if padded is None:
+            raise _objects(spec, part)
+        return padded
+    return found.astype(np.float32) if found.dtype.name == "bfloat16" else found
 
 
 def _padded(value: Any) -> Any:
     """Lists of unequal length, as sequences of words are, with zeros to the longest; ``None``: they are not."""
     if not value or not all(isinstance(one, (list, tuple, np.ndarray)) for one in value):
         return None
-    rows = [np.asarray(one) for one in value]
+    try:
+        rows = [np.asarray(one) for one in value]
+    except ValueError:  # lists of unequal length in lists
+        return None
     if any(row.ndim != 1 or row.dtype.kind not in "biuf" for row in rows):
         return None
-    whole = np.zeros((len(rows), max(map(len, rows))), np.result_type(*rows))
+    whole = np.zeros(
+        (len(rows), max(map(len, rows))), np.result_type(*[row for row in rows if len(row)] or rows)
+    )
     for row, numbers in zip(whole, rows, strict=True):
         row[: len(numbers)] = numbers
     return whole

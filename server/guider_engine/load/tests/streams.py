@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +31,8 @@ class Survey:
 
     total: int
     classes: tuple[str, ...]
-    shape: tuple[int, ...] | None
-    """Of the longest test, where their shapes differ."""
+    shapes: dict[str, tuple[int, ...]]
+    """Of the longest test, for the inputs in which shapes differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class StreamTests:
     notices: tuple[tuple[str, str], ...] = ()
     available: int | None = None
     classes: tuple[str, ...] = ()
-    shape: tuple[int, ...] | None = None
-    """That inputs are padded to with zeros; ``None``: they have one shape."""
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """That inputs (see `named_arrays`) are padded to with zeros; those that are not in it have one shape."""
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Blocks of that size, made of what comes."""
@@ -83,7 +83,7 @@ class StreamTests:
             if left is not None:
                 block = _slice(block, 0, left)
                 left -= len(block)
-            inputs = block.inputs if self.shape is None else _padded(block.inputs, self.shape)
+            inputs = _padded(block.inputs, self.shapes)
             labels = map_arrays(lambda array: numbered(array, self.classes)[0], block.labels)
             block = Block(inputs, labels)
             check_arrays(inputs, labels, self.origin)
@@ -147,7 +147,7 @@ def stream_tests(
     names = any(is_text(as_text(array)) for _, array in named_arrays(first.labels))
     if names or varying:
         found = _survey(open_, limit, check)
-        tests = replace(tests, classes=found.classes, shape=found.shape, total=found.total)
+        tests = replace(tests, classes=found.classes, shapes=found.shapes, total=found.total)
     if limit is not None and (tests.total is None or limit < tests.total):
         tests = replace(tests, available=tests.total, total=None if tests.total is None else limit)
     head = next(tests.prepared([first]))
@@ -164,20 +164,23 @@ def stream_tests(
 
 def _survey(open_: Callable[[], Iterator[Block]], limit: int | None, check: Check) -> Survey:
     names: set[str] = set()
-    shapes: set[tuple[int, ...]] = set()
+    shapes: dict[str, set[tuple[int, ...]]] = {}
     total = 0
     for block in open_():
         check()
         total += len(block)
-        shapes |= {array.shape[1:] for _, array in named_arrays(block.inputs)}
+        for name, array in named_arrays(block.inputs):
+            shapes.setdefault(name, set()).add(array.shape[1:])
         for _, array in named_arrays(block.labels):
             text = as_text(array)
             names |= set(text.ravel().tolist()) if is_text(text) else set()
         if limit is not None and total >= limit:
             break
-    longest = None
-    if len(shapes) > 1 and len({len(shape) for shape in shapes}) == 1:
-        longest = tuple(max(axis) for axis in zip(*shapes, strict=True))
+    longest = {
+        name: tuple(max(axis) for axis in zip(*found, strict=True))
+        for name, found in shapes.items()
+        if len(found) > 1 and len({len(shape) for shape in found}) == 1
+    }
     return Survey(total, tuple(sorted(names)), longest)
 
 
@@ -205,9 +208,13 @@ def _concatenated(parts: list[Arrays]) -> Arrays:
     return np.concatenate(parts)  # type: ignore[arg-type]
 
 
-def _padded(inputs: Arrays, shape: tuple[int, ...]) -> Arrays:
-    def pad(array: NDArray[Any]) -> NDArray[Any]:
+def _padded(inputs: Arrays, shapes: dict[str, tuple[int, ...]]) -> Arrays:
+    def pad(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        shape = shapes.get(name, array.shape[1:])
         missing = [(0, want - have) for want, have in zip(shape, array.shape[1:], strict=True)]
         return np.pad(array, [(0, 0), *missing]) if any(after for _, after in missing) else array
 
-    return map_arrays(pad, inputs)
+    padded = [pad(name, array) for name, array in named_arrays(inputs)]
+    if isinstance(inputs, dict):
+        return dict(zip(inputs, padded, strict=True))
+    return tuple(padded) if isinstance(inputs, tuple) else padded[0]

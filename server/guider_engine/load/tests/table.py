@@ -89,11 +89,11 @@ def _tests(table: Table, options: Inputs, wanted: tuple[ModelInput, ...], check:
     named = {one.name: one for one in wanted}
     by_name = bool(named) and set(named) <= set(features) and (len(named) > 1 or len(features) == 1)
 
-    def blocks() -> Iterator[Block]:
+    def blocks(kind: str = "") -> Iterator[Block]:
         first = 0
         for columns in table.chunks():
             check()
-            labels = _values(table, columns, label, first, text=True)
+            labels = as_text(columns[label]) if not kind else _labels(table, columns, label, first, kind)
             if by_name:
                 inputs: Any = {
                     name: _values(table, columns, name, first, text=one.dtype == "string")[:, None]
@@ -109,20 +109,32 @@ def _tests(table: Table, options: Inputs, wanted: tuple[ModelInput, ...], check:
     columns = f"{count} column{'s' if count > 1 else ''}"
     origin = f"{table.path.name} ({columns}{' by name' if by_name else ''}, labels in {label}{how})"
     if table.path.stat().st_size > WHOLE:
-        return stream_tests(blocks, origin, options, check)
-    parts = _same_labels(list(blocks()))
+        kind = _kind(table, label, check)
+        return stream_tests(lambda: blocks(kind), origin, options, check)
+    parts = list(blocks())
     if not parts:
         raise unusable("test-data-empty", f"{table.path.name}: there are no tests.")
     whole = joined(parts)
-    return array_tests(whole.inputs, whole.labels, origin, options)
+    labels = _values(table, {label: np.asarray(whole.labels)}, label, 0, text=True)
+    return array_tests(whole.inputs, labels, origin, options)
 
 
-def _same_labels(parts: list[Block]) -> list[Block]:
-    """Labels of which some chunk has text are text in all."""
-    labels = [np.asarray(part.labels) for part in parts]
-    if len({is_text(one) for one in labels}) < 2:
-        return parts
-    return [Block(part.inputs, one.astype(str)) for part, one in zip(parts, labels, strict=True)]
+def _kind(table: Table, label: str, check: Check) -> str:
+    """What the labels of all rows are: text (``U``), where some are, else ``f``, else as they come (``-``)."""
+    kinds, first = set(), 0
+    for columns in table.chunks():
+        check()
+        values = _values(table, columns, label, first, text=True)
+        kinds.add(values.dtype.kind)
+        first += len(values)
+    return next((kind for kind in "Uf" if kind in kinds), "-")
+
+
+def _labels(table: Table, columns: Columns, label: str, first: int, kind: str) -> NDArray[Any]:
+    values = _values(table, columns, label, first, text=True)
+    if kind == "f":
+        return values.astype(np.float64)
+    return as_text(columns[label]).astype(str) if kind == "U" else values
 
 
 def _label(table: Table, options: Inputs) -> tuple[str, str]:
@@ -253,12 +265,16 @@ def _parquet(path: Path) -> Table:
 
 def _of_arrow(path: Path, name: str, column: Any) -> NDArray[Any]:
     if column.null_count:
-        raise unusable(
-            "test-data-missing-value",
-            f"{path.name}: column {name} has {column.null_count} missing values. Fill them as the training does, or "
-            "leave the tests out.",
-        )
+        raise _missing_values(path, name, column.null_count)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _missing_values(path: Path, name: str, count: int) -> EngineFailure:
+    return unusable(
+        "test-data-missing-value",
+        f"{path.name}: column {name} has {count} missing values. Fill them as the training does, or "
+        "leave the tests out.",
+    )
 
 
 def _parquet_by_pandas(path: Path) -> Table:
@@ -266,12 +282,18 @@ def _parquet_by_pandas(path: Path) -> Table:
         import pandas
     except ImportError as error:
         raise package_missing("pyarrow", path.name, "save the table as CSV") from error
-    frame = pandas.read_parquet(path)
+    try:
+        frame = pandas.read_parquet(path)
+    except ImportError as error:  # pandas is there, but none of what it reads them by
+        raise package_missing("pyarrow", path.name, "save the table as CSV") from error
     names = tuple(map(str, frame.columns))
 
     def chunks() -> Iterator[Columns]:
         for start in range(0, len(frame), ROWS):
             part = frame.iloc[start : start + ROWS]
+            for name, column in zip(names, frame.columns, strict=True):
+                if missing := int(part[column].isna().sum()):
+                    raise _missing_values(path, name, missing)
             yield {name: part[column].to_numpy() for name, column in zip(names, frame.columns, strict=True)}
 
     return Table(path, names, True, chunks)
