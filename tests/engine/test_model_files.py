@@ -210,6 +210,8 @@ def test_weights_of_another_model(tmp_path: Path, maker: str, function: str, nam
         small().save_weights(tmp_path / name)
     found = failure(lambda: load(tmp_path / name, load=f"{maker}:{function}"), "weights-mismatch")
     assert name.removesuffix(".index") in found.message
+    if (name, function) == ("w.weights.h5", "other") and keras.__version__.startswith("3."):
+        assert "answer has a weight of shape (3, 4), and the file one of shape (3, 2)." in found.message
 
 
 def test_what_a_function_returns_beside_the_model(tmp_path: Path, maker: str) -> None:

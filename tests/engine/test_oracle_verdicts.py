@@ -245,6 +245,17 @@ def test_reconstructions_are_compared_with_most_others() -> None:
     assert judge(model, x, x, quantile=1.0).passed == [False] + [True] * 9
 
 
+def test_reconstructions_of_a_stateful_model_begin_with_no_state() -> None:
+    """The model adds up all that it was given before: errors are 0, 1, 4, 9."""
+    running = layers.SimpleRNN(
+        1, None, kernel_initializer="ones", recurrent_initializer="ones", stateful=True
+    )
+    model = keras.Sequential([layers.Input(batch_shape=(1, 1, 1)), running])
+    x = np.ones((4, 1, 1), np.float32)
+    found = choose(model, x, x[:, 0], task="autoencoder", quantile=0.5)
+    assert "at most 2.5, the 0.5 quantile" in found.reason
+
+
 def test_reconstructions_are_compared_with_the_inputs_where_labels_are_others() -> None:
     model = keras.Sequential([layers.Input((2,)), layers.Rescaling(2.0)])
     x = np.array([[1, 1], [3, 3], [2, 2]], np.float32)
@@ -380,6 +391,9 @@ def test_a_function_that_fails_later_is_told_by_its_own_error(tmp_path: Path) ->
     with pytest.raises(EngineFailure, match="judging:passes raised AttributeError") as caught:
         count(plan, Tests(x, y), Inputs("", (), **options), quiet, quiet, Timer())
     assert caught.value.failure.code == "user-code"
+    files = [line for line in caught.value.failure.detail.splitlines() if line.startswith("  File")]
+    assert len(files) == 1  # no line of GUIDER
+    assert "judging.py" in files[0]
 
 
 def test_a_function_sees_inputs_as_the_model_does(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from guider_engine.errors import EngineFailure, unusable
+from guider_engine.errors import EngineFailure, first_line, unusable
 
 
 def is_function(spec: str) -> bool:
@@ -94,18 +95,21 @@ def user_code(spec: str, error: Exception) -> EngineFailure:
     return EngineFailure(
         "engine",
         "user-code",
-        f"{spec} raised {type(error).__name__}: {error}",
+        f"{spec} raised {type(error).__name__}: {first_line(error)}",
         detail="".join(traceback.format_exception(type(error), error, _from_user_code(error.__traceback__))),
     )
 
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames that called the user's code; whole if there are no others."""
-    own = (__file__, importlib.__file__, contextlib.__file__)
+    own = (
+        f"{Path(__file__).parents[1]}{os.sep}",
+        importlib.__file__,
+        contextlib.__file__,
+        "<frozen importlib",
+    )
     below = trace
-    while below and (
-        below.tb_frame.f_code.co_filename in own or "<frozen importlib" in below.tb_frame.f_code.co_filename
-    ):
+    while below and below.tb_frame.f_code.co_filename.startswith(own):
         below = below.tb_next
     return below or trace
 

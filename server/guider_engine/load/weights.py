@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,11 @@ from .files import ModelFile, architecture, read_file, weights_of
 
 _ARCHITECTURES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """Of the models in memory: what a file has to describe so that its weights fit (see `load_weights`)."""
+
+_SHAPES = re.compile(
+    r"object <\w+ name=([^,>]+).*?variable\.shape=(\([^)]*\)), Received: value\.shape=(\([^)]*\))", re.DOTALL
+)
+"""What Keras 3 says of the first layer that a weights file does not fit."""
 
 
 def load_weights(model: Any, spec: str) -> bool:
@@ -66,9 +72,18 @@ def put_weights(model: Any, file: ModelFile) -> None:
         raise unusable(
             "weights-mismatch",
             f"The weights in {file.path.name} do not fit the model that the function makes: "
-            f"{first_line(error)} Make it as it was when they were saved.",
+            f"{_misfit(error)} Make it as it was when they were saved.",
             detail=str(error),
         ) from error
+
+
+def _misfit(error: Exception) -> str:
+    """The layer whose shapes differ, where Keras names one; else the first line of what it says."""
+    found = _SHAPES.search(str(error))
+    if found is None:
+        return first_line(error)
+    layer, made, saved = found.groups()
+    return f"{layer} has a weight of shape {made}, and the file one of shape {saved}."
 
 
 def _restore(model: Any, prefix: str) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guider_engine.backend import Backend
-from guider_engine.errors import EngineFailure, first_line, unusable
-from guider_engine.load.functions import importing, is_function
+from guider_engine.errors import EngineFailure, unusable
+from guider_engine.load.functions import importing, is_function, user_code
 from guider_engine.load.tests.testset import Block, first_array
 from guider_engine.wire import Inputs
 
@@ -99,12 +99,7 @@ def _judged(
     try:
         found = function(inputs, labels, outputs)
     except Exception as error:
-        raise EngineFailure(
-            "engine",
-            "user-code",
-            f"{spec} raised {type(error).__name__}: {first_line(error)}",
-            detail=repr(error),
-        ) from error
+        raise user_code(spec, error) from error
     pair = isinstance(found, tuple)
     if pair and len(found) != 2:
         raise _wrong(spec, f"{len(found)} values", rows)
