@@ -164,6 +164,30 @@ def test_only_the_input_that_varies_is_padded(tmp_path: Path, batch: str) -> Non
     assert block.inputs["number"].tolist() == [[0, 1], [3, 4], [6, 7], [9, 10]]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def load(): return [X, X + 1], Y",
+        "def load(): return (X, X + 1), Y.tolist()",
+        "def load():\n yield [X[:4], X[:4] + 1], Y[:4]\n yield [X[4:], X[4:] + 1], Y[4:]",
+        "def load(): return X, [Y, 1 - Y]",
+    ],
+    ids=["list", "tuple", "generator", "labels"],
+)
+def test_a_list_of_arrays_of_one_shape_is_several_inputs_or_labels(tmp_path: Path, body: str) -> None:
+    (block,) = read(tmp_path, body, wanted=()).blocks(16)
+    if isinstance(block.labels, tuple):
+        assert [one.tolist() for one in block.labels] == [[0, 1] * 5, [1, 0] * 5]
+    else:
+        assert [one[9].tolist() for one in block.inputs] == [[27, 28, 29], [28, 29, 30]]
+        assert block.labels.tolist() == [0, 1] * 5
+
+
+def test_a_list_of_tests_is_one_array(tmp_path: Path) -> None:
+    (block,) = read(tmp_path, "def load(): return list(X), list(Y)").blocks(16)
+    assert block.inputs.tolist() == np.arange(30).reshape(10, 3).tolist()
+
+
 def test_brain_floats_are_numbers(tmp_path: Path) -> None:
     body = "import tensorflow as tf\ndef load(): return tf.cast(X, tf.bfloat16), Y"
     (block,) = read(tmp_path, body).blocks(16)

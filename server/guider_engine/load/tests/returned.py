@@ -99,11 +99,8 @@ def _of_pair(value: Any, spec: str, options: Inputs) -> TestSet:
             f"{spec} returned {len(value)} values; expected a pair (inputs, labels) of arrays.",
         )
     notices = (WEIGHTS,) if len(value) == 3 else ()
-    inputs, labels = (_arrays(part, spec, _PARTS[at]) for at, part in enumerate(value[:2]))
+    inputs, labels = _pair(value[0], value[1], spec)
     return array_tests(inputs, labels, spec, options, notices)
-
-
-_PARTS = ("inputs", "labels")
 
 
 def _of_mapping(
@@ -203,7 +200,7 @@ def _block(item: Any, spec: str, options: Inputs) -> Block:
         raise unusable(
             "test-data-type", f"{spec} gives {shape} at a time; expected batches (inputs, labels) of arrays."
         )
-    inputs, labels = _arrays(item[0], spec, "inputs"), _arrays(item[1], spec, "labels")
+    inputs, labels = _pair(item[0], item[1], spec)
     if first_array(labels).ndim == 0:  # one test, not a batch
         inputs, labels = (map_arrays(lambda array: array[None], part) for part in (inputs, labels))
     return Block(inputs, labels)
@@ -225,6 +222,33 @@ def _read_whole(value: Iterator[Any], spec: str, options: Inputs) -> TestSet:
         raise unusable("test-data-empty", f"{spec}: there are no tests.")
     whole = joined(found)
     return array_tests(whole.inputs, whole.labels, spec, options, tuple(notices))
+
+
+def _pair(inputs: Any, labels: Any, spec: str) -> tuple[Arrays, Arrays]:
+    return (
+        _arrays(_several(inputs, labels), spec, "inputs"),
+        _arrays(_several(labels, inputs), spec, "labels"),
+    )
+
+
+def _several(value: Any, other: Any) -> Any:
+    """A tuple of a list whose arrays have a row for each test, as Keras takes several inputs; a list of tests stays."""
+    if not isinstance(value, list) or not all(getattr(one, "shape", ()) for one in value):
+        return value
+    tests = _count(other)
+    return tuple(value) if len(value) != tests and {int(one.shape[0]) for one in value} == {tests} else value
+
+
+def _count(value: Any) -> int | None:
+    """How many tests there are; ``None``: it does not say."""
+    if isinstance(value, Mapping):
+        return _count(next(iter(value.values()), None))
+    if isinstance(value, tuple) and value:
+        return _count(value[0])
+    if isinstance(value, list):
+        return None if any(hasattr(one, "shape") and one.shape for one in value) else len(value)
+    shape = getattr(value, "shape", ())
+    return int(shape[0]) if shape else None
 
 
 def _arrays(value: Any, spec: str, part: str) -> Arrays:
