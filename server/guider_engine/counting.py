@@ -245,8 +245,8 @@ def _per_test(
         return {}, measure(fed, labels, model(fed, training=False))
 
     stream = backend.stream(step, model)
-    found = [_values(stream, batch) for batch in batches(tests, fitted, fitted.batch or min(most, 128))]
     reset_states(model)
+    found = [_values(stream, batch) for batch in batches(tests, fitted, fitted.batch or min(most, 128))]
     return np.concatenate(found)
 
 
