@@ -65,7 +65,7 @@ def notices_of(inputs: Arrays) -> tuple[tuple[str, str], ...]:
                 (
                     "nan-inputs",
                     f"Inputs{of} of {bad:,} of {'the first ' if len(array) > len(head) else ''}{len(head):,} tests "
-                    "hold NaN or infinity, on which models put out NaN. Clean the test data.",
+                    "hold NaN or infinity, on which a model puts out NaN or a meaningless number. Clean the test data.",
                 )
             )
     return tuple(found)
