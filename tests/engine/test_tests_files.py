@@ -277,6 +277,7 @@ def test_a_large_table_is_streamed_and_gives_the_tests_of_a_small_one(
     [
         ("", "test-data-damaged"),
         ("a,b,y\n", "test-data-empty"),
+        ("\n\n", "test-data-empty"),
         ("a,b,y\n1,,0\n", "test-data-missing-value"),
         ("a,b,y\n1,red,0\n", "test-data-type"),
         ("a,b,y\n1,2,0\n1,2\n", "test-data-damaged"),
@@ -290,6 +291,10 @@ def test_tables_that_are_no_tests(tmp_path: Path, text: str, expected: str) -> N
 def test_a_label_column_that_is_not_there(tmp_path: Path) -> None:
     assert code(table(tmp_path, "a,y\n1,0\n"), label="kind") == "test-data-keys"
     assert only(read(table(tmp_path, "a,y\n1,0\n"), label="a")).labels.tolist() == [1]
+
+
+def test_a_table_may_begin_with_an_empty_line(tmp_path: Path) -> None:
+    assert only(read(table(tmp_path, "\na,y\n3,1\n\n4,0\n"))).inputs.tolist() == [[3], [4]]
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -350,6 +355,13 @@ def images(folder: Path) -> Path:
         (folder / "images" / name).mkdir(parents=True)
         image.new("RGB", (4, 4), (value, 0, 0)).save(folder / "images" / name / "1.png")
     return folder / "images"
+
+
+def test_a_class_without_images_has_its_number(tmp_path: Path) -> None:
+    (images(tmp_path) / "bee").mkdir()
+    (tmp_path / "images" / ".cache").mkdir()
+    tests = read(tmp_path / "images", wanted=(ModelInput("x", (2, 2, 3), "float32"),))
+    assert (tests.classes, only(tests).labels.tolist()) == (("ant", "bee", "cat"), [0, 2])
 
 
 def test_a_folder_of_images(tmp_path: Path) -> None:

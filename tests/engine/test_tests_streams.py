@@ -225,3 +225,19 @@ def test_streams_that_are_no_tests(tmp_path: Path, body: str, code: str) -> None
     with pytest.raises(EngineFailure) as caught:
         list(read(tmp_path, body).blocks(64))
     assert caught.value.failure.code == code
+
+
+def test_classes_have_their_numbers_by_all_tests_of_a_stream(tmp_path: Path) -> None:
+    body = "def load():\n for i in range(5): yield X[2 * i:2 * i + 2], np.array(['a', 'c'] if i < 4 else ['b', 'b'])"
+    tests = read(tmp_path, body, limit=3)
+    assert (tests.classes, tests.total, tests.available) == (("a", "b", "c"), 3, 10)
+    (block,) = tests.blocks(8)
+    assert block.labels.tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("second", ["X[:2], np.ones((2, 3))", "(X[:2], X[:2]), np.ones((2, 2))"])
+def test_batches_of_other_arrays_are_refused(tmp_path: Path, second: str) -> None:
+    tests = read(tmp_path, f"def load():\n yield X[:2], np.ones((2, 2))\n yield {second}")
+    with pytest.raises(EngineFailure) as caught:
+        list(tests.blocks(8))
+    assert caught.value.failure.code == "test-data-shape"

@@ -66,7 +66,10 @@ def of_folder(folder: Path, options: Inputs, wanted: tuple[ModelInput, ...]) -> 
     Raises:
         EngineFailure: there are no images, or nothing that decodes them.
     """
-    classes = tuple(sorted(sub.name for sub in folder.iterdir() if sub.is_dir() and _images(sub)))
+    # A class without tests has its number, too, as in Keras' image_dataset_from_directory.
+    classes = tuple(
+        sorted(sub.name for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith("."))
+    )
     files = [(file, number) for number, name in enumerate(classes) for file in sorted(_images(folder / name))]
     if not files:
         raise unusable(

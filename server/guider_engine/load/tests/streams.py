@@ -29,7 +29,8 @@ ENDLESS = 100_000
 class Survey:
     """What is known of a stream only at its end."""
 
-    total: int
+    total: int | None
+    """``None``: it goes on."""
     classes: tuple[str, ...]
     shapes: dict[str, tuple[int, ...]]
     """Of the longest test, for the inputs in which shapes differ."""
@@ -94,11 +95,20 @@ class StreamTests:
                 return
 
     def _check_same(self, first: Block, block: Block) -> None:
-        for (_, one), (_, other) in zip(named_arrays(first.inputs), named_arrays(block.inputs), strict=True):
-            if one.shape[1:] != other.shape[1:]:
+        for part, other_part in ((first.inputs, block.inputs), (first.labels, block.labels)):
+            shapes, others = ({n: a.shape[1:] for n, a in named_arrays(p)} for p in (part, other_part))
+            if shapes.keys() != others.keys():
                 raise unusable(
                     "test-data-shape",
-                    f"{self.origin}: tests have different shapes, {one.shape[1:]} and {other.shape[1:]}. Pad them to "
+                    f"{self.origin}: tests are made of {len(shapes)} arrays ({shapes_of(part)}), and of {len(others)} "
+                    f"({shapes_of(other_part)}). Give the same ones for every test.",
+                )
+            for one, other in ((shapes[name], others[name]) for name in shapes):
+                if one == other:
+                    continue
+                raise unusable(
+                    "test-data-shape",
+                    f"{self.origin}: tests have different shapes, {one} and {other}. Pad them to "
                     "one length (keras.utils.pad_sequences).",
                 )
 
@@ -146,8 +156,10 @@ def stream_tests(
         raise unusable("test-data-empty", f"{origin}: there are no tests.")
     names = any(is_text(as_text(array)) for _, array in named_arrays(first.labels))
     if names or varying:
-        found = _survey(open_, limit, check)
-        tests = replace(tests, classes=found.classes, shapes=found.shapes, total=found.total)
+        # A class has its number by all names, also those of tests that are not run.
+        most = limit if not names else None if endless is False else max(ENDLESS, limit or 0)
+        found = _survey(open_, most, check)
+        tests = replace(tests, classes=found.classes, shapes=found.shapes, total=found.total or total)
     if limit is not None and (tests.total is None or limit < tests.total):
         tests = replace(tests, available=tests.total, total=None if tests.total is None else limit)
     head = next(tests.prepared([first]))
@@ -165,7 +177,7 @@ def stream_tests(
 def _survey(open_: Callable[[], Iterator[Block]], limit: int | None, check: Check) -> Survey:
     names: set[str] = set()
     shapes: dict[str, set[tuple[int, ...]]] = {}
-    total = 0
+    total, ended = 0, True
     for block in open_():
         check()
         total += len(block)
@@ -175,13 +187,14 @@ def _survey(open_: Callable[[], Iterator[Block]], limit: int | None, check: Chec
             text = as_text(array)
             names |= set(text.ravel().tolist()) if is_text(text) else set()
         if limit is not None and total >= limit:
+            ended = False
             break
     longest = {
         name: tuple(max(axis) for axis in zip(*found, strict=True))
         for name, found in shapes.items()
         if len(found) > 1 and len({len(shape) for shape in found}) == 1
     }
-    return Survey(total, tuple(sorted(names)), longest)
+    return Survey(total if ended else None, tuple(sorted(names)), longest)
 
 
 def _one(arrays: Arrays) -> Arrays:

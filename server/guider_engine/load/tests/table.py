@@ -205,9 +205,11 @@ def _missing(table: Table, name: str, row: int) -> EngineFailure:
 def _csv(path: Path) -> Table:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            sample = list(islice(file, 3))
+            sample = list(islice((line for line in file if line.strip()), 3))
     except UnicodeDecodeError as error:
         raise damaged(path, f"it is not text in UTF-8 ({error.reason} at byte {error.start})") from error
+    if not sample:
+        raise unusable("test-data-empty", f"{path.name}: there are no tests.")
     delimiter = max(_SUFFIXES.get(path.suffix.lower(), ",;\t"), key=sample[0].count)
     first, second = (next(csv.reader([line], delimiter=delimiter), []) for line in [*sample, ""][:2])
     header = any(not _is_number(cell) for cell in first) and (
@@ -226,9 +228,10 @@ def _csv(path: Path) -> Table:
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = csv.reader(file, delimiter=delimiter)
+                filled = (row for row in rows if row)
                 if header:
-                    next(rows)
-                while part := list(islice((row for row in rows if row), ROWS)):
+                    next(filled)
+                while part := list(islice(filled, ROWS)):
                     yield _columns(path, columns, part, rows.line_num)
         except UnicodeDecodeError as error:
             raise damaged(path, f"it is not text in UTF-8 ({error.reason})") from error
