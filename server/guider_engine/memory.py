@@ -36,7 +36,9 @@ def _on_linux() -> int | None:
     found = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")), None)
     limit, used = _CGROUP / "memory.max", _CGROUP / "memory.current"
     if limit.exists() and limit.read_text().strip().isdigit():
-        left = max(0, int(limit.read_text()) - int(used.read_text()))
+        stat = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        cached = int(stat.get("inactive_file", 0)) + int(stat.get("active_file", 0))  # given back when needed
+        left = max(0, int(limit.read_text()) - int(used.read_text()) + cached)
         return left if found is None else min(found, left)
     return found
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,6 +15,7 @@ from keras import layers
 from tests.engine.conftest import quiet
 from tests.engine.counting import Tests
 
+from guider_engine import memory
 from guider_engine.counting import count, prepare
 from guider_engine.errors import EngineFailure
 from guider_engine.load.describe import summarize
@@ -61,3 +64,15 @@ def test_a_single_test_that_does_not_fit_is_said() -> None:
         prepare(loaded(0, quiet), tests, INPUTS)
     assert caught.value.failure.code == "out-of-memory"
     assert "on 1 test at a time" in caught.value.failure.message
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="control groups are of Linux")
+def test_files_that_are_cached_do_not_take_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (
+        ("max", "1000\n"),
+        ("current", "900\n"),
+        ("stat", "anon 200\ninactive_file 400\nactive_file 300\n"),
+    ):
+        (tmp_path / f"memory.{name}").write_text(text)
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    assert memory.available_memory() == 800

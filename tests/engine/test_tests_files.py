@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -355,6 +356,18 @@ def images(folder: Path) -> Path:
         (folder / "images" / name).mkdir(parents=True)
         image.new("RGB", (4, 4), (value, 0, 0)).save(folder / "images" / name / "1.png")
     return folder / "images"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be written there")
+def test_hdf5_that_is_held_open_can_be_written_by_others(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        file["x"], file["y"] = np.zeros((2, 3)), np.arange(2)
+    tests = read(path)
+    program = f"import h5py; h5py.File({str(path)!r}, 'a').close()"
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert only(tests).labels.tolist() == [0, 1]
 
 
 def test_a_class_without_images_has_its_number(tmp_path: Path) -> None:

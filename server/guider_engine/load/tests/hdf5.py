@@ -26,7 +26,9 @@ def of_hdf5(path: Path, options: Inputs, wanted: tuple[ModelInput, ...]) -> Arra
     except ImportError as error:
         raise package_missing("h5py", path.name, "save the arrays with np.savez") from error
     try:
-        file = h5py.File(path, "r")
+        # A file that is locked nobody could write while it is held open; h5py knows of that since 3.5.
+        unlocked = {"locking": False} if h5py.version.version_tuple >= (3, 5) else {}
+        file = h5py.File(path, "r", **unlocked)
         found: dict[str, Any] = {}
         file.visititems(
             lambda name, item: found.__setitem__(name, item) if isinstance(item, h5py.Dataset) else None
