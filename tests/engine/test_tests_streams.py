@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from guider_engine.errors import EngineFailure
 from guider_engine.load.inputs import ModelInput
@@ -241,3 +243,55 @@ def test_batches_of_other_arrays_are_refused(tmp_path: Path, second: str) -> Non
     with pytest.raises(EngineFailure) as caught:
         list(tests.blocks(8))
     assert caught.value.failure.code == "test-data-shape"
+
+
+def test_a_generator_may_import_modules_of_the_project_when_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "numbers_of_this_case.py").write_text("VALUE = 7.0\n")
+    (tmp_path / "late_of_this_case.py").write_text(
+        "import numpy as np\n"
+        "def load():\n"
+        "    import sys\n"
+        "    from numbers_of_this_case import VALUE\n"
+        "    for _ in range(3): yield np.full((2, 1), VALUE), np.zeros(2)\n"
+    )
+    tests = load_tests(Inputs("", ("late_of_this_case:load",), str(tmp_path)))
+    assert [float(block.inputs[0, 0]) for block in tests.blocks(4)] == [7.0, 7.0]  # type: ignore[index, call-overload]
+    assert str(tmp_path) not in sys.path
+    assert "numbers_of_this_case" not in sys.modules
+
+
+def test_single_tests_with_one_hot_labels_are_told_by_the_shape_of_the_model_input(tmp_path: Path) -> None:
+    (tmp_path / "single_of_this_case.py").write_text(
+        "import numpy as np\n"
+        "def load():\n"
+        "    for i in range(5): yield np.full(4, float(i)), np.eye(4)[i % 4]\n"
+    )
+    wanted = (ModelInput("x", (4,), "float32"),)
+    tests = load_tests(Inputs("", ("single_of_this_case:load",), str(tmp_path)), wanted)
+    (block,) = tests.blocks(8)
+    assert np.asarray(block.inputs)[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert np.asarray(block.labels).argmax(axis=1).tolist() == [0, 1, 2, 3, 0]
+
+
+def test_two_inputs_and_two_outputs_are_no_training_pair(tmp_path: Path) -> None:
+    (tmp_path / "four_of_this_case.py").write_text(
+        "import numpy as np\n"
+        "def load(): return (np.zeros((3, 2)), np.ones((3, 1))), (np.zeros(3), np.ones(3))\n"
+    )
+    spec = Inputs("", ("four_of_this_case:load",), str(tmp_path))
+    two = (ModelInput("a", (2,), "float32"), ModelInput("b", (1,), "float32"))
+    (block,) = load_tests(spec, two).blocks(8)
+    assert [array.shape for array in block.inputs] == [(3, 2), (3, 1)]  # type: ignore[union-attr]
+    assert isinstance(block.labels, tuple)
+    (block,) = load_tests(spec, two[:1]).blocks(8)  # (training pair, test pair): zeros and ones
+    assert np.asarray(block.inputs).tolist() == [0, 0, 0]
+
+
+def test_batches_that_are_reshaped_for_the_model_are_batches(tmp_path: Path) -> None:
+    data = tf.data.Dataset.from_tensor_slices((np.arange(24.0).reshape(6, 4), np.zeros(6))).batch(3)
+    data.save(str(tmp_path / "data"))
+    tests = load_tests(
+        Inputs("", (str(tmp_path / "data"),), str(tmp_path)), (ModelInput("x", (4, 1), "float32"),)
+    )
+    (block,) = tests.blocks(8)
+    assert np.asarray(block.inputs).shape == (6, 4)

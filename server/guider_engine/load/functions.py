@@ -58,7 +58,18 @@ def importing(spec: str, name: str, root: str) -> Iterator[ModuleType]:
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have removed it
             sys.path.remove(root)
-        _forget(Path(root))
+        forget(root)
+
+
+@contextlib.contextmanager
+def importable(root: str) -> Iterator[None]:
+    """Code of the project that runs later than its module was imported may import other modules of it."""
+    sys.path.insert(0, root)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # the user's code may have removed it
+            sys.path.remove(root)
 
 
 def _function(spec: str, module: ModuleType) -> Callable[[], Any]:
@@ -114,12 +125,13 @@ def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
     return below or trace
 
 
-def _forget(root: Path) -> None:
-    root = root.resolve()
+def forget(root: str) -> None:
+    """Let go of the modules of the project, so that they are imported as they are then."""
+    folder = Path(root).resolve()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name.split(".")[0] == __name__.split(".")[0]:
             continue
         path = Path(file)
-        if root in path.parents and "site-packages" not in path.parts:
+        if folder in path.parents and "site-packages" not in path.parts:
             del sys.modules[name]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from guider_engine.backend import Backend
 from guider_engine.errors import EngineFailure, unusable
-from guider_engine.load.functions import importing, is_function, user_code
+from guider_engine.load.functions import importable, importing, is_function, user_code
 from guider_engine.load.tests.testset import Block, first_array
 from guider_engine.wire import Inputs
 
@@ -35,7 +33,7 @@ def custom(options: Inputs, backend: Backend, sample: Block, outputs: Any) -> Or
     """
     spec = options.oracle
     function = _resolve(spec, options.root)
-    with _importable(options.root):
+    with importable(options.root):
         _judged(spec, function, sample.inputs, sample.labels, outputs, len(sample))
     problem: list[EngineFailure] = []
     ops = backend.ops
@@ -47,7 +45,7 @@ def custom(options: Inputs, backend: Backend, sample: Block, outputs: Any) -> Or
         def on_host(*arrays: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             try:
                 x, y, found = _filled(structure, [np.asarray(array) for array in arrays])
-                with _importable(options.root):
+                with importable(options.root):
                     return _judged(spec, function, x, y, found, len(arrays[0]))
             except EngineFailure as failure:
                 problem[:] = [failure]
@@ -79,17 +77,6 @@ def _resolve(spec: str, root: str) -> Callable[..., Any]:
     if not callable(found):
         raise unusable("function-missing", f"{spec}: the module {module_name} has no function {name}.")
     return found  # type: ignore[no-any-return]
-
-
-@contextlib.contextmanager
-def _importable(root: str) -> Iterator[None]:
-    """Functions may import modules of the project when they are called."""
-    sys.path.insert(0, root)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(root)
 
 
 def _judged(

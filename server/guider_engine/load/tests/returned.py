@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guider_engine.errors import CancelRequested, EngineFailure, unusable
-from guider_engine.load.functions import user_code
+from guider_engine.load.functions import forget, importable, user_code
 from guider_engine.load.inputs import ModelInput
 from guider_engine.request import Check
 from guider_engine.wire import Inputs
@@ -55,18 +55,18 @@ def tests_of(
     if isinstance(value, Mapping):
         return _of_mapping(value, spec, options, wanted)
     if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
-        return _of_batches(lambda: iter(value), spec, options, check, endless=False)
+        return _of_batches(lambda: iter(value), spec, options, check, wanted, endless=False)
     if isinstance(value, (tuple, list)):
-        return _of_pair(value, spec, options)
+        return _of_pair(value, spec, options, wanted)
     if hasattr(value, "shape"):
-        return _of_pair((value,), spec, options)
+        return _of_pair((value,), spec, options, wanted)
     if hasattr(value, "__getitem__") and hasattr(value, "__len__"):
         batches = len(value)
 
         def items() -> Iterator[Any]:
             return (value[i] for i in range(batches))
 
-        return _of_batches(items, spec, options, check, endless=False)
+        return _of_batches(items, spec, options, check, wanted, endless=False)
     if callable(value) and not hasattr(value, "__iter__"):
         return tests_of(value(), spec, value, options, wanted, check)
     if not hasattr(value, "__iter__"):
@@ -76,20 +76,22 @@ def tests_of(
             "generator or a Sequence.",
         )
     if not hasattr(value, "__next__"):  # such as a DataLoader: from the first on each time
-        return _of_batches(lambda: iter(value), spec, options, check, endless=False)
+        return _of_batches(lambda: iter(value), spec, options, check, wanted, endless=False)
     if again is None:
-        return _read_whole(value, spec, options)
+        return _read_whole(value, spec, options, wanted)
     opened = [value]
 
     def anew() -> Iterator[Any]:
         return iter(opened.pop() if opened else again())
 
-    return _of_batches(anew, spec, options, check, endless=None)
+    return _of_batches(anew, spec, options, check, wanted, endless=None)
 
 
-def _of_pair(value: Any, spec: str, options: Inputs) -> TestSet:
+def _of_pair(value: Any, spec: str, options: Inputs, wanted: tuple[ModelInput, ...]) -> TestSet:
     """Inputs and labels; of ``(training pair, test pair)``, as Keras' ``load_data`` returns them, the second."""
-    if len(value) == 2 and all(isinstance(part, tuple) and len(part) == 2 for part in value):
+    pairs = len(value) == 2 and all(isinstance(part, tuple) and len(part) == 2 for part in value)
+    # Of two inputs and two outputs there are two pairs as well.
+    if pairs and (len(wanted) < 2 or all(isinstance(part[0], (tuple, Mapping)) for part in value)):
         value = value[1]
     if len(value) == 1 and options.task == "autoencoder":
         value = (value[0], value[0])
@@ -127,6 +129,7 @@ def _of_dataset(
         spec,
         options,
         check,
+        wanted,
         endless=count == int(tf.data.INFINITE_CARDINALITY),
         total=count if not batched and count >= 0 else None,
         varying=_varies(shape, 1 if batched else 0),
@@ -146,9 +149,12 @@ def _is_batched(shape: Any, wanted: tuple[ModelInput, ...]) -> bool:
     inputs = shape[0] if isinstance(shape, tuple) else shape
     named = wanted and isinstance(inputs, Mapping) and wanted[0].name in inputs
     first = inputs[wanted[0].name] if named else _leaves(inputs)[0]
-    if wanted and wanted[0].shape is not None and first.shape.rank is not None:
-        return bool(first.shape.rank > len(wanted[0].shape))
     labels = _leaves(shape[1])[0] if isinstance(shape, tuple) and len(shape) > 1 else first
+    if wanted and wanted[0].shape is not None and first.shape.rank is not None:
+        if first.shape.rank == len(wanted[0].shape) and None not in wanted[0].shape[:1]:
+            # Batches that the model's own shape is made of: (None, 28, 28) for (28, 28, 1).
+            return all(leaf.shape.rank and leaf.shape[0] is None for leaf in (first, labels))
+        return bool(first.shape.rank > len(wanted[0].shape))
     return bool(labels.shape.rank != 0)
 
 
@@ -162,6 +168,7 @@ def _of_batches(
     spec: str,
     options: Inputs,
     check: Check,
+    wanted: tuple[ModelInput, ...],
     *,
     endless: bool | None,
     total: int | None = None,
@@ -171,10 +178,10 @@ def _of_batches(
     weighted: list[bool] = []
 
     def blocks() -> Iterator[Block]:
-        for item in _guarded(items, spec):
+        for item in _guarded(items, spec, options.root):
             if isinstance(item, (tuple, list)) and len(item) == 3 and not weighted:
                 weighted.append(True)
-            yield _block(item, spec, options)
+            yield _block(item, spec, options, wanted)
 
     tests = stream_tests(
         blocks, spec, options, check, total=total, endless=endless, varying=varying, notices=notices
@@ -182,17 +189,20 @@ def _of_batches(
     return replace(tests, notices=(*tests.notices, WEIGHTS)) if weighted else tests
 
 
-def _guarded(items: Callable[[], Iterator[Any]], spec: str) -> Iterator[Any]:
+def _guarded(items: Callable[[], Iterator[Any]], spec: str, root: str) -> Iterator[Any]:
     """The items; what the user's code raises while it gives them is told as theirs."""
     try:
-        yield from items()
+        with importable(root):
+            yield from items()
     except (EngineFailure, CancelRequested):
         raise
     except Exception as error:
         raise user_code(spec, error) from error
+    finally:
+        forget(root)
 
 
-def _block(item: Any, spec: str, options: Inputs) -> Block:
+def _block(item: Any, spec: str, options: Inputs, wanted: tuple[ModelInput, ...]) -> Block:
     if not isinstance(item, (tuple, list)) and options.task == "autoencoder":
         item = (item, item)
     if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
@@ -201,20 +211,30 @@ def _block(item: Any, spec: str, options: Inputs) -> Block:
             "test-data-type", f"{spec} gives {shape} at a time; expected batches (inputs, labels) of arrays."
         )
     inputs, labels = _pair(item[0], item[1], spec)
-    if first_array(labels).ndim == 0:  # one test, not a batch
+    if first_array(labels).ndim == 0 or _is_one(first_array(inputs), wanted):
         inputs, labels = (map_arrays(lambda array: array[None], part) for part in (inputs, labels))
     return Block(inputs, labels)
 
 
-def _read_whole(value: Iterator[Any], spec: str, options: Inputs) -> TestSet:
+def _is_one(array: Any, wanted: tuple[ModelInput, ...]) -> bool:
+    """Whether an array is one test rather than a batch: it has the very shape of the model's input."""
+    shape = wanted[0].shape if len(wanted) == 1 else None
+    return (
+        shape is not None
+        and len(shape) == array.ndim
+        and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
+    )
+
+
+def _read_whole(value: Iterator[Any], spec: str, options: Inputs, wanted: tuple[ModelInput, ...]) -> TestSet:
     """Of what can be read only once, at most `ENDLESS` tests, in memory."""
     limit, found = options.max_tests or ENDLESS, []
     notices: list[tuple[str, str]] = []
     count = 0
-    for item in value:
+    for item in _guarded(lambda: value, spec, options.root):
         if isinstance(item, (tuple, list)) and len(item) == 3 and not notices:
             notices.append(WEIGHTS)
-        found.append(_block(item, spec, options))
+        found.append(_block(item, spec, options, wanted))
         count += len(found[-1])
         if count >= limit:
             break
