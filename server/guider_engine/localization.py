@@ -254,7 +254,7 @@ def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[
         notices.append(
             (
                 "no-failing-test",
-                f"All {passed:,} tests pass, so the hit spectrum has nothing to tell: there is no ranking. If the "
+                f"{_all(passed)}, so the hit spectrum has nothing to tell: there is no ranking. If the "
                 "model is wrong, add tests that show it.",
             )
         )
@@ -263,7 +263,7 @@ def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[
         notices.append(
             (
                 "all-tests-fail",
-                f"All {failed:,} tests fail ({reason}): suspiciousness then only says how often neurons are active. "
+                f"{_all(failed, 'fail')} ({reason}): suspiciousness then only says how often neurons are active. "
                 "Take the ranking as weak.",
             )
         )
@@ -296,6 +296,10 @@ def _notices(model: ModelSummary, counted: Counted, weights: Weighting) -> list[
             )
         )
     return notices
+
+
+def _all(tests: int, do: str = "pass") -> str:
+    return f"All {tests:,} tests {do}" if tests != 1 else f"The only test {do}{'es' if do == 'pass' else 's'}"
 
 
 def _nan_message(model: ModelSummary, counted: Counted) -> str:

@@ -459,3 +459,18 @@ def test_a_saved_dataset(tmp_path: Path) -> None:
     tests = read(tmp_path / "saved", wanted=(ModelInput("x", (3,), "float32"),))
     assert only(tests).inputs.tolist() == X.tolist()
     assert only(tests).labels.tolist() == Y.tolist()
+
+
+def test_an_autoencoder_needs_no_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "only.npz", images=np.ones((3, 2)))
+    tests = load_tests(Inputs("", (str(tmp_path / "only.npz"),), str(tmp_path), task="autoencoder"))
+    (block,) = tests.blocks(8)
+    assert np.asarray(block.labels).tolist() == np.asarray(block.inputs).tolist()
+
+
+def test_an_input_that_no_array_is_named_like_is_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", left=np.ones((3, 2)), rigth=np.ones((3, 2)), target=np.zeros(3))
+    wanted = (ModelInput("left", (2,), "float32"), ModelInput("right", (2,), "float32"))
+    with pytest.raises(EngineFailure) as caught:
+        load_tests(Inputs("", (str(tmp_path / "two.npz"),), str(tmp_path)), wanted)
+    assert "but the model takes right" in caught.value.failure.message

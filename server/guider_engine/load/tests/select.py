@@ -45,7 +45,8 @@ class Selected:
 def select(origin: str, names: tuple[str, ...], options: Inputs, wanted: tuple[ModelInput, ...]) -> Selected:
     """By the setting, the names of the model's inputs, and usual names.
 
-    Several arrays of labels are named as the outputs, ``y_`` before them: ``y_age``, ``y_kind``.
+    Several arrays of labels are named as the outputs, ``y_`` before them: ``y_age``, ``y_kind``. The labels of an
+    autoencoder may be its inputs.
 
     Raises:
         EngineFailure: the names do not say it.
@@ -71,7 +72,10 @@ def select(origin: str, names: tuple[str, ...], options: Inputs, wanted: tuple[M
     rest = tuple(name for name in names if name not in several.values())
     if len(several) > 1 and len(rest) == 1:
         return Selected(rest[0], several)
-    raise _unclear(origin, names, "")
+    if len(names) == 1 and options.task == "autoencoder":
+        return Selected(names[0], names[0])
+    missing = [one.name for one in wanted if one.name not in of_inputs]
+    raise _unclear(origin, names, f"but the model takes {', '.join(missing)}" if len(wanted) > 1 else "")
 
 
 def _labels(
@@ -99,5 +103,6 @@ def _unclear(origin: str, names: tuple[str, ...], but: str) -> EngineFailure:
         "test-data-keys",
         f"{origin} holds {', '.join(names) or 'nothing'}{f', {but}' if but else ''}; expected inputs and labels named "
         "such as x_test and y_test, X and y, test_images and test_labels, or the setting label to name the labels "
-        "(--label): np.savez('test.npz', x_test=…, y_test=…).",
+        "(--label): np.savez('test.npz', x_test=…, y_test=…). Several inputs are named as the model's; an autoencoder "
+        "needs no labels where the setting task says so.",
     )
