@@ -71,6 +71,7 @@ class CodeServer:
         extensions: Sequence[Path] = (),
     ) -> None:
         self._folder = folder
+        self._cache = folder / "cache"
         self._trust = trust
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -82,7 +83,7 @@ class CodeServer:
             "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}",
             "EXTENSIONS_GALLERY": "{}",
             "TF_CPP_MIN_LOG_LEVEL": "2",
-            "XDG_CACHE_HOME": str(folder / "cache"),
+            "XDG_CACHE_HOME": str(self._cache),
             **(environment or {}),
         }
         self._base = [
@@ -98,6 +99,11 @@ class CodeServer:
     def set_machine(self, settings: Mapping[str, Any]) -> None:
         """Write the settings of the machine; a running editor takes them over."""
         self._write("Machine", settings)
+
+    def forget_counts(self) -> None:
+        """Remove what was counted of models and tests: the same ones, in another project, run anew."""
+        for spectra in self._cache.glob("*/spectra"):
+            shutil.rmtree(spectra)
 
     def url(self, folder: Path) -> str:
         """The address that opens a folder, or the folders of a ``.code-workspace`` file."""

@@ -15,6 +15,7 @@ def test_fault_is_found_where_it_stands_and_goes_when_it_is_repaired(
     text = digits.program.read_text(encoding="utf-8")
     constructions = [line.strip() for line in text.splitlines() if line.strip().startswith("layers.")]
 
+    code_server.forget_counts()
     workbench.open_folder(code_server.url(digits.folder))
     workbench.open_file("train.py")
 
